@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from casadi_hybrid.core.evaluation import elements, library, partition
-from casadi_hybrid.core.evaluation.forms import Form, Lists
+from casadi_hybrid.core.evaluation.forms import Form
 from casadi_hybrid.core.evaluation.library import UntranslatedError, graph_of
 from casadi_hybrid.problem.elements.assembly import (
     Assemblies,
@@ -97,7 +97,7 @@ def main(path: str, count: int) -> None:
             assert hasattr(partition, name)
             setattr(partition, name, int(draws.choice(values)))
         functions = random_functions(seed, int(draws.choice([1, 2, 5, 31, 32, 33, 65])))
-        made = Lists(*functions, share=np.inf)
+        made = Form(*functions)
         for which, function in enumerate(functions):
             for scale in (1e-3, 3.0):
                 sizes = (function.nnz_in(i) for i in range(function.n_in()))
@@ -108,7 +108,7 @@ def main(path: str, count: int) -> None:
         except UntranslatedError:  # too much is shared by all
             continue
         by_elements += 1
-        made = Lists(*made_of, share=np.inf)
+        made = Form(*made_of)
         for which, function in enumerate(made_of[:2]):
             sizes = (function.nnz_in(i) for i in range(function.n_in()))
             same_bits(made, which, function, *(draws.standard_normal(size) for size in sizes))

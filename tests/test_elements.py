@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.core.evaluation.forms import Code, Lists
+from casadi_hybrid.core.evaluation.forms import Code, Form
 from casadi_hybrid.problem.graph import generate
 from casadi_hybrid.problem.graph.functions import Functions
 
@@ -126,7 +126,7 @@ def test_they_are_the_derivatives_of_the_whole(kind: Any, how: str) -> None:
     for mine, theirs in zip([*first, hessian], evaluated(a, whole), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
     assert (made.linear, made.feasibility) == (whole.linear, whole.feasibility)
-    lists = Lists(b.first, b.with_hessian("curvature"), b.assemblies, share=np.inf)
+    lists = Form(b.first, b.with_hessian("curvature"), b.assemblies)
     x, lam, p = point(made)
     assert lists.call(0, x, p).tobytes() == np.concatenate(first).tobytes()
     assert lists.call(1, x, lam, p).tobytes() == hessian.tobytes()

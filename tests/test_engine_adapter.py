@@ -15,6 +15,7 @@ from engine_cases import bits, core, warm
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.core import library
 from casadi_hybrid.core.binding import core as engine_core
+from casadi_hybrid.core.evaluation.library import BLOCKS
 from casadi_hybrid.core.export.core import core_sources
 from casadi_hybrid.core.header import C, Headers
 from casadi_hybrid.problem.building.build import Sources, load
@@ -160,6 +161,17 @@ def layouts(headers: Headers, names: Iterable[str]) -> list[str]:
             checks.append(f"offsetof({name}, {field}) == {place.offset}")
             checks.append(f"sizeof((({name} *)0)->{field}) == {place.size}")
     return [f'_Static_assert({check}, "{check}");' for check in checks]
+
+
+def test_structures_of_the_evaluation_are_those_of_the_compiler(
+    compiler: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "layouts.c"
+    lines = ["#include <stddef.h>", '#include "blocks.h"', *layouts(BLOCKS, BLOCKS._structures)]
+    file.write_text("\n".join(lines))
+    flags = "-std=c11", "-fsyntax-only", f"-I{FOLDER / 'evaluation' / 'c'}"
+    subprocess.run([compiler, *flags, str(file)], check=True)
+    assert len(lines) > 30
 
 
 @pytest.mark.parametrize("of", ["core", "adapter"])

@@ -1,4 +1,4 @@
-"""The libraries of the package, compiled when it was installed; the core in C is one of them."""
+"""Load the libraries of the package, compiled at its installation: the core and its helpers."""
 
 from __future__ import annotations
 
@@ -16,58 +16,60 @@ from casadi_hybrid.utils.lock import Lock
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")
 SOURCES = "core/src", "core/binding/adapter", "core/evaluation/c", "solver/nlpsol/stored"
-"""The folders of the package with C."""
+"""Folders of the package with C sources."""
 INTERFACE = C.HYBRID_INTERFACE_VERSION
-"""A core with another one is not used."""
+"""Version of the interface; a core with another one is refused."""
 _loading = Lock()
 
 
 def load(name: str) -> ctypes.CDLL:
-    """The library of that name, loaded: the one for most of this processor's instructions.
+    """Load a library: of two versions the one for more of this processor's instructions.
 
-    In a checkout the libraries are made anew where their sources have changed.
+    In a checkout the libraries are compiled again after a change of their sources.
 
     Raises:
-        BuildError: where there is none, or it cannot be loaded.
+        BuildError: if the library is missing or cannot be loaded.
     """
     fault = _brought_up_to_date()
-    words = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
-    paths = (os.path.join(_FOLDER, f"{name}{word}{suffix()}") for word in words)
-    found = next(filter(os.path.isfile, paths), None)
-    if found is None:
+    levels = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
+    paths = [os.path.join(_FOLDER, f"{name}{level}{suffix()}") for level in levels]
+    path = next(filter(os.path.isfile, paths), None)
+    if path is None:
         raise BuildError(
             f"{_FOLDER} has no library {name!r}; {fault or 'install the package anew'}"
         )
     try:
-        return ctypes.CDLL(found)
+        return ctypes.CDLL(path)
     except OSError as error:
-        raise BuildError(f"{found} cannot be loaded ({error})") from None
+        raise BuildError(f"{path} cannot be loaded ({error})") from None
 
 
 def _level() -> int:
-    """The level of x86-64 that this processor has, as ``adapter/level.c`` says."""
+    """Level of x86-64 of this processor, see ``adapter/level.c``."""
     path = os.path.join(_FOLDER, f"hybrid_adapter{suffix()}")
     return int(ctypes.CDLL(path).hybrid_level()) if os.path.isfile(path) else 0
 
 
 @cache
 def _brought_up_to_date() -> str:
-    """Make the libraries of a checkout where a source is newer; why not, where that fails."""
+    """Compile the libraries of a checkout if a source is newer; return the fault if that fails."""
     hook = os.path.join(os.path.dirname(_PACKAGE), "hatch_build.py")
     stamp = os.path.join(_FOLDER, "stamp")
     if not os.path.isfile(hook):
         return ""
-    walks = (os.walk(os.path.join(_PACKAGE, name)) for name in SOURCES)
-    files = (os.path.join(at, file) for walk in walks for at, _, names in walk for file in names)
-    sources = (file for file in files if file.endswith((".c", ".h")))
-    made = os.stat(stamp).st_mtime if os.path.isfile(stamp) else 0.0
-    if all(os.stat(file).st_mtime <= made for file in (hook, *sources)):
+    compiled = os.stat(stamp).st_mtime if os.path.isfile(stamp) else 0.0
+    newest = os.stat(hook).st_mtime
+    for folder in SOURCES:
+        for path, _, names in os.walk(os.path.join(_PACKAGE, folder)):
+            sources = [os.path.join(path, name) for name in names if name.endswith((".c", ".h"))]
+            newest = max([newest, *(os.stat(source).st_mtime for source in sources)])
+    if newest <= compiled:
         return ""
-    import subprocess  # noqa: PLC0415 - where a source has changed
+    import subprocess  # noqa: PLC0415 - only after a change
 
     done = subprocess.run([sys.executable, hook], capture_output=True, text=True, check=False)
     fault = done.stderr.strip()
-    if done.returncode and made:
+    if done.returncode and compiled:
         warnings.warn(
             f"the C sources in {_PACKAGE} have changed, and the libraries in {_FOLDER} are those "
             f"of before, since they cannot be compiled: {fault}",
@@ -90,10 +92,10 @@ def _core() -> ctypes.CDLL:
 
 
 def engine() -> ctypes.CDLL:
-    """The core in C, loaded once a process. Threads may call this at once.
+    """Load the core in C once a process; several threads may call this at once.
 
     Raises:
-        BuildError: where it cannot be had.
+        BuildError: if it cannot be loaded, or has another interface.
     """
     try:
         with _loading.held:

@@ -1,1 +1,1 @@
-"""The method in C: built once a machine and cached, with the problem's functions behind it."""
+"""The binding of the core: its libraries, plans of problems, memory of solves, their calls."""

@@ -1,4 +1,4 @@
-"""Many solves on the core, over threads: C has the shares, Python hands them out."""
+"""Many solves on the core by several threads: Python hands out shares, C solves them."""
 
 from __future__ import annotations
 
@@ -22,59 +22,58 @@ from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.threads import share_out
 
 _PIECES = 8
-"""So many times a thread comes for more: some solves take longer than others."""
+"""Shares of a thread: solves differ in time."""
 
 
 class Rows:
-    """The numbers of many solves, a row of each, as of :attr:`Core.numbers`.
+    """The numbers of many solves, a row of each, laid out as :attr:`Core.numbers`.
 
     Args:
-        numbers: of each the inputs; outputs are written beside them.
-        sides: of each the working set to try first, n + m sides; ``with_sides``: which have one.
-        places: which part of a row has which name.
+        numbers: inputs of each solve; outputs are written beside them.
+        sides: working set of each solve to try first, n + m sides; ``with_sides`` marks the solves
+            that have one.
+        places: slices of a row by their names.
 
     Attributes:
-        called: which functions were called, see :attr:`Core.called`.
-        seen: the numbers of the iterates of a share of the solves, by the first of them.
+        called: form of the functions, see :attr:`Core.called`.
+        seen: numbers of the iterates of a share of the solves, by the first of them.
     """
 
     def __init__(
         self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
     ) -> None:
-        self.called, self._kept = ("", ""), (numbers, sides, with_sides)
+        self.called, self._arrays = ("", ""), (numbers, sides, with_sides)
         self._answers = np.zeros(len(numbers), C.hybrid_answer)
         self.seen: dict[int, Vector] = {}
-        self.data = C.hybrid_rows(
-            numbers=address(numbers), inputs=places["x"].start, each=numbers.shape[1],
-            sides=address(sides), with_sides=address(with_sides),
-            answers=address(self._answers),
-        )  # fmt: skip
+        arrays = address(sides), address(with_sides), address(self._answers)
+        widths = places["x"].start, numbers.shape[1]
+        self.data = C.hybrid_rows(address(numbers), *widths, *arrays)
 
     def __len__(self) -> int:
-        return len(self._kept[0])
+        return len(self._arrays[0])
 
     def verdicts(self) -> tuple[NDArray[np.bool_], list[int]]:
-        """Which of them are solved, and the numbers of those with bounds of other kinds."""
+        """Mask of the solved rows, and the indices of rows with bounds of other kinds."""
         refused = self._answers["status"] == C.HYBRID_OTHER_PATTERN
         return self._answers["point"] == C.HYBRID_KKT_POINT, np.flatnonzero(refused).tolist()
 
     def answer(self, k: int) -> tuple[Any, Vector]:
-        """What C says of solve k, and the numbers of its iterates."""
-        begin = max(one for one in self.seen if one <= k)
+        """``hybrid_answer`` of solve k, and the numbers of its iterates."""
+        begin = max(first for first in self.seen if first <= k)
         counts = self._answers["rows"][begin : k + 1]
         end = int(counts.sum())
-        said = C.hybrid_answer.from_buffer_copy(self._answers[k])
-        return said, self.seen[begin][end - counts[-1] : end]
+        answer = C.hybrid_answer.from_buffer_copy(self._answers[k])
+        return answer, self.seen[begin][end - counts[-1] : end]
 
 
 def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:
-    """Solve all rows by so many threads, a core each, of which the asking one is the first.
+    """Solve all rows by several threads, a core each; the calling thread is one of them.
 
-    A row is solved as if it were alone: its numbers and its bits do not hang on the others.
+    The bits of a row do not depend on the other rows.
 
     Args:
         engine: for rows, see :func:`~casadi_hybrid.core.binding.core.engine_of`.
-        bounds: of the first; the others are solved where theirs are of the same kinds.
+        bounds: of the first row; rows with bounds of other kinds are not solved.
     """
     piece = max(1, len(rows) // (threads * _PIECES))
     begins, cores, ended = range(0, len(rows), piece), list[Core](), threading.Event()

@@ -1,4 +1,4 @@
-"""The core for one problem and thread: memory of a solve, functions, and ``hybrid_solve``."""
+"""The core for one problem and thread: memory, functions and ``hybrid_solve``."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 STARTS = ("x0", "lam_x0", "lam_g0")
-"""A solution does not depend on them while they lead to it."""
+"""Inputs that a solution does not depend on as long as they lead to it."""
 MORE = ("gradient", "J", "gradient0", "J0", "x_start", "step", "x_undefined", "last")
-"""Answers of the core beside CasADi's outputs: first derivatives at x and at the start, the start,
-the last step, a point where a function was not defined, and the last iterate at a limit."""
+"""Further answers of the core: first derivatives at x and at the start, the start, the last step, a
+point where a function was not defined, and the last iterate at a limit."""
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
-"""How a solve ends that was not begun."""
+"""Statuses of a solve that was not begun."""
 ELSE, MATRIX = object(), object()
-"""What no argument is: see :attr:`Core.held`."""
-_ROWS = 256  # of iterates that there is room for at first
-_KINDS = 4  # of bounds between which a solver may change without anything to be made
-_MOST = 2**31 - 1  # of C's int
+"""Sentinels stored in :attr:`Core.held`."""
+_ROWS = 256  # iterates for which there is memory at first
+_KINDS = 4  # patterns of bounds whose cores an engine keeps
+_MOST = 2**31 - 1  # largest int of C
 
 Look = Callable[[View], bool]
 _Look = ct.CFUNCTYPE(c_int, c_void_p, ct.POINTER(C.hybrid_view))
@@ -62,35 +62,35 @@ _Ask = ct.CFUNCTYPE(c_int, c_void_p)
 
 
 class Core:
-    """The memory of one solve at a time, for one plan, and the whole method on it.
+    """Memory of one solve at a time for one plan, and the method on it.
 
     Args:
         library: the core in C.
-        problem: what is solved.
-        plan: of the problem, for bounds of certain kinds.
+        problem: the problem.
+        plan: of the problem, for one pattern of bounds.
         limits: tolerances and limits of the solves.
-        evaluate: :func:`trigger`; None where functions may raise, and Python calls them.
-        repeated: whether many solves are to come; else a warm start shows it, or how often the
-            functions were evaluated.
+        evaluate: :func:`trigger`; None if functions may raise, and Python calls them.
+        repeated: True if many solves are to come; else a warm start or the number of evaluations
+            shows it.
 
     Attributes:
-        plan, limits: as given.
-        numbers: all numbers of a solve in one array; ``places`` says which part has which name,
-            ``parts`` are views of these, by the names of :data:`INPUTS`, :data:`OUTPUTS` and
-            :data:`MORE`; those of the inputs are ``ordered`` too.
-        held: of each input the number that fills it, None for its default, :data:`MATRIX` where
-            it is read from a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
+        plan, limits: the arguments.
+        numbers: all numbers of a solve in one array. ``places`` are its slices by the names of
+            :data:`INPUTS`, :data:`OUTPUTS` and :data:`MORE`, ``parts`` views of them, ``ordered``
+            the views of the inputs.
+        held: for each input the scalar that fills it, None for its default, :data:`MATRIX` if C
+            reads a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
         answer: the ``hybrid_answer`` that C writes.
-        rows: the numbers of the iterates, as many as ``observer.count``.
-        data: the ``hybrid_adapter`` by which C calls the method and CasADi reads and writes.
-        called: which functions are called, and why not compiled ones where they were asked for.
-        awaited: the machine code that will serve as soon as it is there.
-        sided: whether the last solve had a working set.
-        python: the functions that run Python, where there are such.
-        look: what is called with each iterate of a solve, None for nothing.
-        busy: whether a solve is under way.
-        halted: whether a solve is to end, asked every 0.1 s or so.
-        raised: what ended the last solve; None where nothing did.
+        rows: numbers of the iterates, ``observer.count`` of them.
+        data: the ``hybrid_adapter`` by which C calls the method, and CasADi reads and writes.
+        called: form of the functions, and a note if they were to be compiled but are not.
+        awaited: machine code that will serve as soon as it is there.
+        sided: True if the last solve had a working set.
+        python: the functions that run Python, if there are any.
+        look: called with each iterate of a solve; None for nothing.
+        busy: True during a solve.
+        halted: asked about every 0.1 s; True ends the solve.
+        raised: the exception that ended the last solve, or None.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class Core:
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
         sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
         sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n, n, 2 * n + m)
-        ends = starmap(slice, pairwise([0, *accumulate(sizes)]))
-        self.places = dict(zip(INPUTS + OUTPUTS + MORE, ends, strict=True))
+        slices = starmap(slice, pairwise([0, *accumulate(sizes)]))
+        self.places = dict(zip(INPUTS + OUTPUTS + MORE, slices, strict=True))
         self.numbers = np.zeros(sum(sizes))
         self.parts = {name: self.numbers[place] for name, place in self.places.items()}
         base = address(self.numbers)
         at = {name: base + 8 * place.start for name, place in self.places.items()}
         self.ordered, self.held = [self.parts[name] for name in INPUTS], [ELSE] * len(INPUTS)
-        self.shapes = [one.shape for one in self.ordered]
+        self.shapes = [part.shape for part in self.ordered]
         written = set(OUTPUTS + MORE) - {"f", "lam_p"}
         self.answer = C.hybrid_answer(**{name: at[name] for name in written})
         self._numbers = C.hybrid_numbers(**{name: at[name] for name in INPUTS})
@@ -133,10 +133,9 @@ class Core:
         self.raised: BaseException | None = None
         self.look: Look | None = None
         self.rows = np.empty((_ROWS, C.HYBRID_ROW))
-        self._c_functions: tuple[Any, ...] = (
-            _Look(self._see), _asking(self._keep, self._more_rows), _asking(self._keep, self._halt)
-        )  # fmt: skip
-        self._at_see, full, interrupted = (ct.cast(one, c_void_p) for one in self._c_functions)
+        asking = _asking(self._keep, self._more_rows), _asking(self._keep, self._halt)
+        self._c_functions: tuple[Any, ...] = _Look(self._see), *asking
+        self._at_see, full, interrupted = (ct.cast(f, c_void_p) for f in self._c_functions)
         self.observer = C.hybrid_observer(
             interrupted=interrupted, full=full, rows=address(self.rows), capacity=_ROWS
         )
@@ -152,14 +151,18 @@ class Core:
         self._slopes = np.zeros(data.n_p)
         self._shapes = shapes_of(sizes_in, sizes_out)
         self.data = C.hybrid_adapter(
-            **dict(zip(of_solve, self._call, strict=True)), shapes=ct.addressof(self._shapes),
-            given=len(INPUTS), solve=ct.cast(self._solve, c_void_p), slopes=address(self._slopes),
-            inputs=tuple(at[name] for name in INPUTS), outputs=tuple(at[name] for name in OUTPUTS),
-        )  # fmt: skip
+            **dict(zip(of_solve, self._call, strict=True)),
+            shapes=ct.addressof(self._shapes),
+            given=len(INPUTS),
+            solve=ct.cast(self._solve, c_void_p),
+            slopes=address(self._slopes),
+            inputs=tuple(at[name] for name in INPUTS),
+            outputs=tuple(at[name] for name in OUTPUTS),
+        )
         self.matrices = self.data.matrix
 
     def _bind(self, library: Any, problem: Problem, repeated: bool) -> None:
-        """Have C call the functions of the problem."""
+        """Let C call the functions of the problem."""
         functions, data, lists = problem.functions, self.plan.data, None
         if self._evaluate is not None:
             lists, self.awaited = forms_of(problem, repeated)
@@ -168,10 +171,10 @@ class Core:
         elif self._evaluate is not None:
             alone = self.awaited is None and not repeated
             self._unlisted = alone and functions.instructions >= SMALL
-            both = [f for f in (functions.first, functions.curvature) if f is not None]
-            buffers = [buffer_of(one, self._evaluate) for one in both]
+            present = [f for f in (functions.first, functions.curvature) if f is not None]
+            buffers = [buffer_of(function, self._evaluate) for function in present]
             entries = library.hybrid_buffered_first, library.hybrid_buffered_second
-            self._call_by(entries, C.hybrid_buffers(*(made for made, _ in buffers)), buffers)
+            self._call_by(entries, C.hybrid_buffers(*(data for data, _ in buffers)), buffers)
         else:
             self.python = PythonFunctions(functions, self._keep)
             self._call_by(self.python.entries)
@@ -181,21 +184,22 @@ class Core:
             self._kept.append((room, secants))
             self._functions.secants = ct.addressof(secants)
 
-    def _call_by(self, entries: Iterable[Any], data: Any = None, behind: Any = None) -> None:
-        """Have C call these from now on, with these data; ``behind`` is what they point to."""
+    def _call_by(self, entries: Iterable[Any], data: Any = None, owner: Any = None) -> None:
+        """Let C call these functions with these data; ``owner`` holds the memory behind them."""
         functions = self._functions
-        for name, entry in zip(("first", "second", "values"), entries, strict=False):
-            setattr(functions, name, ct.cast(entry, c_void_p))
+        functions.first, functions.second, *values = (ct.cast(f, c_void_p) for f in entries)
+        if values:
+            functions.values = values[0]
         functions.self = None if data is None else ct.addressof(data)
-        self._kept.append((data, behind))
+        self._kept.append((data, owner))
 
     def fill(self, numbers: Numbers, sides: WorkingSet | None) -> None:
-        """Set the inputs to checked numbers, and the working set of the next solve."""
+        """Set the inputs to checked values, and the working set of the next solve."""
         b, lam = numbers.bounds, (numbers.lam_x0, numbers.lam_g0)
         self.write((numbers.x0, numbers.p, b.lbx, b.ubx, b.lbg, b.ubg, *lam), sides)
 
     def write(self, values: Iterable[Any], sides: WorkingSet | None) -> None:
-        """Set all inputs, in order, and the working set of the next solve."""
+        """Set all inputs in order, and the working set of the next solve."""
         for target, value in zip(self.ordered, values, strict=True):
             target[:] = value
         self.held[:] = [ELSE] * len(INPUTS)
@@ -203,16 +207,17 @@ class Core:
         self.begin_with(sides)
 
     def begin_with(self, sides: WorkingSet | None) -> None:
-        """Set the working set of the next solve, which has to be kept until then."""
+        """Set the working set of the next solve; the caller keeps it until then."""
         self.sided = sides is not None
-        both = (None, None) if sides is None else (address(sides.x), address(sides.g))
-        self._numbers.side_x, self._numbers.side_g = both
+        self._numbers.side_x = None if sides is None else address(sides.x)
+        self._numbers.side_g = None if sides is None else address(sides.g)
 
     def limit(self, limits: Limits) -> None:
-        """Set the tolerances of the solves to come, and what helps them; no part of a solve."""
+        """Set the tolerances of the next solves, and choose the form of the functions."""
         awaited, problem = self.awaited, self._problem()
-        if self._unlisted and problem is not None and limits == self.limits:  # not in given time
-            self._evaluations += self.answer.firsts + self.answer.seconds  # of the solve before
+        # The search for repeated parts takes time that other limits may not leave.
+        if self._unlisted and problem is not None and limits == self.limits:
+            self._evaluations += self.answer.firsts + self.answer.seconds  # of the last solve
             multipliers = self.parts["lam_x0"].any() or self.parts["lam_g0"].any()
             warm = self.sided or multipliers or any(self.matrices[-2:])
             self._unlisted = not warm and self._evaluations < LISTED_AFTER
@@ -229,18 +234,18 @@ class Core:
         data, tolerances = self._numbers, limits.tolerances
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
-        for name in ("feasibility", "stationarity", "complementarity"):
-            setattr(data, name, getattr(tolerances, name))
+        data.feasibility, data.stationarity = tolerances.feasibility, tolerances.stationarity
+        data.complementarity = tolerances.complementarity
 
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False
     ) -> dict[str, ca.DM] | None:
-        """Solve for what the inputs hold; None where that was not begun, see :data:`REFUSED`.
+        """Solve for the inputs; None for a solve that was not begun, see :data:`REFUSED`.
 
-        With ``matrices`` it is called by CasADi, which makes its matrices of the outputs and reads
-        inputs from the ``ca.DM`` to which :attr:`matrices` points, where it does.
+        With ``matrices`` CasADi makes the call: it makes matrices of the outputs, and C reads the
+        inputs from the ``ca.DM`` that :attr:`matrices` point to.
         """
-        if limits is not self._limited or self._unlisted or self.awaited is not None:  # seldom
+        if limits is not self._limited or self._unlisted or self.awaited is not None:
             self.limit(limits)
         if look is not self.look:
             self.look = look
@@ -262,8 +267,8 @@ class Core:
         return None if self.data.status in REFUSED else outputs
 
     def unobserved(self, raised: Callable[[BaseException], object]) -> None:
-        """Show iterates to nobody; ``raised`` takes what a signal raises. C begins by itself."""
-        if not self.observer.rows:  # it is so already
+        """Prepare for calls without Python: no iterates; ``raised`` takes a signal's exception."""
+        if not self.observer.rows:  # done before
             return
         self._c_functions = (_asking(raised),)
         self.observer = C.hybrid_observer(interrupted=ct.cast(self._c_functions[0], c_void_p))
@@ -271,18 +276,18 @@ class Core:
 
     @cached_property
     def ready(self) -> ca.Function:
-        """The method as a Function of CasADi, to be called with :attr:`named`."""
+        """The method as a Function of CasADi, to be called with the arguments :attr:`named`."""
         self.differentiate()
-        self._columns = [ca.DM.zeros(one.size) for one in self.ordered]
+        self._columns = [ca.DM.zeros(part.size) for part in self.ordered]
         self.matrix_type = ca.DM if is_known() else None
-        """The type whose numbers C reads where they lie."""
+        """The type whose numbers C reads in place, or None."""
         if self.matrix_type:
             self.data.column[:] = [MatrixData.of(column).pattern for column in self._columns]
         self.named = {"solver": ca.DM(ct.addressof(self.data))}
         return function_of("hybrid_ready", self._shapes)
 
     def differentiate(self) -> None:
-        """Have C compute lam_p, by a buffer on what a solve finds; not where Python is called."""
+        """Let C compute lam_p by a buffer on the answer; not if Python calls the functions."""
         problem = self._problem()
         if self.data.slope or problem is None or not problem.n_p or self._evaluate is None:
             return
@@ -295,11 +300,11 @@ class Core:
         self.data.raw = address_of(buffer)
 
     def _serve(self, code: Code | Lists, called: str) -> None:
-        """Have the functions called in this form from now on."""
+        """Let C call the functions in this form."""
         self._call_by(code.entries, *code.functions())
         self.called = called, ""
 
-    # What C calls. An exception does not pass through it: whoever called for the solve gets that.
+    # Callbacks from C. Exceptions cannot pass through C: they are kept, and end the solve.
 
     def _keep(self, error: BaseException) -> None:
         self.raised = error
@@ -311,12 +316,12 @@ class Core:
 
     def _see(self, _self: Any, view: Any) -> int:
         try:
-            of, n, m = view.contents, self.plan.data.n_x, self.plan.data.n_g
-            seen = View(
-                copied(of.row, C.HYBRID_ROW).tolist(), copied(of.x, n), copied(of.g, m),
-                copied(of.lam_x, n), copied(of.lam_g, m), bool(of.restoring),
-            )  # fmt: skip
-            return bool(self.look is not None and self.look(seen))
+            seen, n, m = view.contents, self.plan.data.n_x, self.plan.data.n_g
+            row = copied(seen.row, C.HYBRID_ROW).tolist()
+            x, lam_x = copied(seen.x, n), copied(seen.lam_x, n)
+            g, lam_g = copied(seen.g, m), copied(seen.lam_g, m)
+            iterate = View(row, x, g, lam_x, lam_g, bool(seen.restoring))
+            return self.look is not None and bool(self.look(iterate))
         except BaseException as error:  # noqa: BLE001
             self.raised = error
             return 1
@@ -327,7 +332,7 @@ class Core:
 
 
 def _interrupt_in(error: SystemError) -> BaseException:
-    """The Ctrl-C that arrived while SWIG made CasADi's matrices, which lets a SystemError out."""
+    """Find the Ctrl-C that arrived while SWIG made CasADi's matrices: it raises a SystemError."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
         cause = cause.__cause__
@@ -335,12 +340,11 @@ def _interrupt_in(error: SystemError) -> BaseException:
 
 
 def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] = int) -> Any:
-    """A function of C that does ``act``, and answers 1 where the handler of a signal raises.
+    """A C function that calls ``act``; 1, after ``keep``, if ``act`` or a signal raises.
 
-    Such a handler runs as soon as Python's code does, in a function before its first line, where
-    nothing catches what is raised, and ctypes would drop it. A generator goes on within ``try``.
-
-    ``keep`` takes what was raised.
+    Why a generator: Python runs the handler of a signal as soon as its code is entered, so a plain
+    function would raise before its first line, outside of any ``try``, and ctypes would drop the
+    exception. A generator resumes inside its ``try``.
     """
 
     def answers() -> Generator[int, Any, None]:
@@ -352,7 +356,7 @@ def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] =
                 answer = 0
             except GeneratorExit:
                 return
-            except BaseException as error:  # noqa: BLE001 - whoever called for the solve gets it
+            except BaseException as error:  # noqa: BLE001 - the caller of the solve raises it
                 keep(error)
                 answer = 1
 
@@ -362,35 +366,34 @@ def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] =
 
 
 class Engine:
-    """The solvers of one problem, for one thread at a time.
+    """The cores of one problem, for one thread at a time.
 
     Args:
-        problem: has to live as long as this is used.
+        problem: the caller keeps it alive.
 
     Attributes:
         library: the core in C.
-        evaluate: :func:`trigger`; None where Python calls the functions.
-        cores: those that are kept, the one that was made last first.
+        evaluate: :func:`trigger`; None if Python calls the functions.
+        cores: the last ones, the newest first.
     """
 
     def __init__(self, problem: Problem) -> None:
-        # The engines of a thread are known for as long as their problems live.
-        self.library, self._problem = engine(), ref(problem)
+        self.library, self._problem = engine(), ref(problem)  # the problem owns its engines
         self.evaluate = None if why_not(problem) else trigger()
         self.cores: list[Core] = []
 
     def core(self, bounds: Bounds, limits: Limits, repeated: bool = False) -> Core:
-        """The solver for bounds of these kinds; another one while that is in use."""
+        """The core for bounds of this pattern; another one while that is in use."""
         problem = self._problem()
-        assert problem is not None  # whoever asks has it
+        assert problem is not None
         plan = plan_of(self.library, problem, bounds)
-        fit = [one for one in self.cores if (one.plan, one.limits) == (plan, limits)]
-        found = next((one for one in fit if not one.busy), None)
-        if found is None:
-            found = Core(self.library, problem, plan, limits, self.evaluate, repeated)
-            others = [one for one in self.cores if one not in fit]
-            self.cores = [found, *fit, *others[: _KINDS - 1]]
-        return found
+        fit = [core for core in self.cores if (core.plan, core.limits) == (plan, limits)]
+        core = next((core for core in fit if not core.busy), None)
+        if core is None:
+            core = Core(self.library, problem, plan, limits, self.evaluate, repeated)
+            others = [other for other in self.cores if other not in fit]
+            self.cores = [core, *fit, *others[: _KINDS - 1]]
+        return core
 
 
 class _OfThread(threading.local):
@@ -402,16 +405,16 @@ _of_thread = _OfThread()
 
 
 def engine_of(problem: Problem, rows: bool = False) -> Engine:
-    """The engine of the asking thread for a problem, kept for as long as that lives.
+    """The engine of this thread for a problem, kept as long as the problem lives.
 
-    That for ``rows``, many solves at once, is another one: they write where a single solve reads.
+    Many solves at once, ``rows``, have an engine of their own: they write where a single one reads.
     """
     engines = _of_thread.engines[rows]
     return engines.get(problem) or engines.setdefault(problem, Engine(problem))
 
 
 def why_not(problem: Problem) -> str:
-    """Why C cannot call the functions of a problem by itself, empty where it can."""
+    """Reason why C cannot call the functions of a problem without Python; empty if it can."""
     functions = problem.functions
     if not problem.n:
         return "the problem has no variable"
@@ -421,7 +424,7 @@ def why_not(problem: Problem) -> str:
         return ""  # maps of what has a scalar form
     for function in filter(None, (functions.first, functions.curvature)):
         if not function.is_a("SXFunction"):
-            # What it calls may raise an exception, which may not pass through C.
+            # Functions that it calls may raise, and exceptions cannot pass through C.
             return "a function of the problem has no scalar form"
         if not all(called.is_a("SXFunction") for called in function.find_functions()):
             return "a function of the problem calls one that has no scalar form"

@@ -1,4 +1,4 @@
-"""Functions of the adapter, which CasADi calls, and buffers of CasADi, which C calls."""
+"""Functions of the adapter that CasADi calls, and buffers of CasADi that C calls."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _describing = Lock()
 
 @cache
 def adapter() -> ct.CDLL:
-    """The adapter, loaded for Python.
+    """Load the adapter for Python.
 
     Raises:
-        BuildError: where it cannot be loaded.
+        BuildError: if it cannot be loaded.
     """
     return C.declare(load("hybrid_adapter"))
 
 
 @cache
 def _for_casadi() -> ca.Importer:
-    """The same for CasADi, which takes longer to load it by its path for every Function."""
+    """The adapter for CasADi, loaded once: by its path each Function takes longer."""
     return ca.Importer(adapter()._name, "dll")
 
 
@@ -39,15 +39,15 @@ def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -
     library, importer = adapter(), _for_casadi()
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
-        made = ca.external(name, importer, options or {})
+        function = ca.external(name, importer, options or {})
         library.hybrid_describe(None)
-    return made
+    return function
 
 
 @cache
 def _gate() -> ca.Function:
     x = ca.MX.sym("x")
-    # CasADi writes no C for its Newton iteration, and says so; this branch is never taken.
+    # CasADi refuses to write C for its Newton iteration. This branch is never taken.
     root = ca.rootfinder("casadi_hybrid_solver", "newton", {"x": x, "g": x})
     branches = ca.Function("number", [x], [x]), ca.Function("other", [x], [root(x0=x)["x"]])
     return ca.Function.if_else("gate", *branches, {"is_diff_in": [False, False]})
@@ -56,25 +56,21 @@ def _gate() -> ca.Function:
 def without_c(number: float) -> ca.MX:
     """Return a number as part of a graph that CasADi refuses to compile.
 
-    A solver is in one process: generated C would call a function that is nowhere else.
+    Generated C would call a solver that exists in this process alone.
     """
     return _gate().call([ca.MX(1), ca.MX(number)])[0]
 
 
 def shapes_of(sizes_in: Any, sizes_out: Any) -> Any:
-    """``hybrid_shapes`` of full columns with so many rows."""
+    """``hybrid_shapes`` of full columns with these numbers of rows."""
     return C.hybrid_shapes(*(tuple((n, 1, 1) for n in sizes) for sizes in (sizes_in, sizes_out)))
 
 
 def buffer_of(function: ca.Function, evaluate: int) -> tuple[Any, Any]:
-    """A ``hybrid_buffer`` of a function: fixed places for its inputs and for all its outputs.
-
-    And what has to be kept for as long as it is used.
-    """
-    behind = Buffered(function)
-    data = C.hybrid_buffer(
-        evaluate=evaluate, raw=address_of(behind.buffer), out=address(behind.out),
-        size=behind.out.size, inputs=tuple(map(address, behind.inputs)),
-        sizes=tuple(array.size for array in behind.inputs),
-    )  # fmt: skip
-    return data, behind
+    """``hybrid_buffer`` of a function: fixed arrays of its inputs and outputs; and their owner."""
+    owner = Buffered(function)
+    data = C.hybrid_buffer(evaluate=evaluate, raw=address_of(owner.buffer))
+    data.out, data.size = address(owner.out), owner.out.size
+    data.inputs = tuple(map(address, owner.inputs))
+    data.sizes = tuple(array.size for array in owner.inputs)
+    return data, owner

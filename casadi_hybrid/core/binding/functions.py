@@ -1,6 +1,6 @@
 """Functions of a problem that run Python, or may raise, as the core calls them.
 
-What they raise does not pass through C: it is kept, and the solve ends with its best point.
+Exceptions cannot pass through C: they are kept, and the solve ends with its best point.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from casadi_hybrid.problem.graph.functions import Functions, Fused
 from casadi_hybrid.utils.errors import BrokenFunctionError, EvaluationError, OutOfTimeError
 from casadi_hybrid.utils.inputs import Vector
 
-_RAISES = 10  # evaluations in a row that raise before it is asked whether all do
+_RAISES = 10  # consecutive evaluations that raise before all are suspected to
 
 First = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 Second = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
@@ -33,11 +33,11 @@ class PythonFunctions:
 
     Args:
         functions: of the problem.
-        keep: called with what ends a solve; then nothing more is evaluated.
+        keep: called with the exception that ends a solve; then nothing more is evaluated.
 
     Attributes:
-        entries: those that C calls.
-        undefined: where a function was not defined last, None where all were.
+        entries: C functions that the core calls.
+        undefined: the last point where a function was not defined; None if there was none.
     """
 
     def __init__(self, functions: Functions, keep: Callable[[BaseException], None]) -> None:
@@ -45,17 +45,17 @@ class PythonFunctions:
         self._functions, self._timed = functions, False
         self.begin(np.inf)
         n, p = map(functions.first.nnz_in, range(2))
-        first, second = First(partial(self._answer, self._first, (n, p))), Second()
+        first, second = First(partial(self._evaluate, self._first, (n, p))), Second()
         if functions.curvature is not None:
             curvature, m = Fused(functions.curvature, functions), functions.curvature.nnz_in(1)
-            second = Second(partial(self._answer, curvature, (n, m, p)))
+            second = Second(partial(self._evaluate, curvature, (n, m, p)))
         values = First()
         if functions.values is not None:
-            values = First(partial(self._answer, Fused(functions.values, functions), (n, p)))
+            values = First(partial(self._evaluate, Fused(functions.values, functions), (n, p)))
         self.entries = first, second, values
 
     def begin(self, seconds: float) -> None:
-        """Before a solve that may take so many seconds."""
+        """Prepare for a solve that may take ``seconds``."""
         self.undefined: EvaluationError | None = None
         self._defined: Vector | None = None
         self._raises, self._ended = 0, False
@@ -67,8 +67,8 @@ class PythonFunctions:
     def _is_late(self) -> bool:
         return time.perf_counter() >= self._until
 
-    def _answer(self, function: Fused, sizes: tuple[int, ...], _self: Any, *places: int) -> int:
-        """Evaluate into the last place; 0, or 1 where that is not defined or not to be."""
+    def _evaluate(self, function: Fused, sizes: tuple[int, ...], _self: Any, *places: int) -> int:
+        """Evaluate into the array at the last place; return 1 if it is not defined or too late."""
         if self._ended:
             return 1
         arguments, out = list(map(copied, places, sizes)), places[-1]
@@ -88,7 +88,7 @@ class PythonFunctions:
             if error.raised:
                 self._ask_again(error, arguments)
             return 1
-        except BaseException as error:  # noqa: BLE001 - who called the solver gets it
+        except BaseException as error:  # noqa: BLE001 - the caller of the solve raises it
             self._end(error)
             return 1
         if function is self._first:
@@ -101,10 +101,10 @@ class PythonFunctions:
         self._keep(error)
 
     def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
-        """Where nothing but exceptions has come for some time: ask where a number has come before.
+        """After several exceptions in a row, evaluate again at the last point that was defined.
 
-        A model that raises outside its domain does not raise there, and a shorter step is the
-        answer. One that is broken raises anywhere, and every further try is in vain.
+        A model that raises outside its domain does not raise there, and a shorter step helps. A
+        broken one raises there too, which ends the solve.
         """
         self._raises += 1
         if self._raises % _RAISES or self._defined is None:
@@ -113,30 +113,32 @@ class PythonFunctions:
             self._first(self._defined, arguments[-1])
         except EvaluationError as again:
             if again.raised and not self._is_late():
-                which = error.function, error.entry, error.value, error.place, error.x, error.raised
-                broken = BrokenFunctionError(*which)
+                place = error.function, error.entry, error.value, error.place, error.x, error.raised
+                broken = BrokenFunctionError(*place)
                 broken.__cause__ = error.__cause__
                 self._end(broken)
 
 
 _callbacks = threading.local()
-"""Whether one was not evaluated, in this thread."""
+"""``skipped``: True if one was not evaluated in this thread."""
 
 
 def time_callbacks(functions: Functions) -> None:
     """Let callbacks in Python return NaN, unevaluated, when the time of a solve is over.
 
-    CasADi takes all differences of a gradient in one call, in which nothing else reads a clock.
+    CasADi takes all differences of a gradient in one call, during which nothing else reads a clock.
     """
-    made = functions.first, functions.curvature
-    inside = [one for each in made if each is not None for one in each.find_functions()]
-    nodes = {hash(one) for one in inside if one.class_name() == "CallbackInternal"}
-    for one in gc.get_objects() if nodes else ():  # CasADi does not tell the object of a callback
-        if not issubclass(type(one), ca.Callback) or "this" not in vars(one):
+    nodes = set()
+    for function in filter(None, (functions.first, functions.curvature)):
+        called = function.find_functions()
+        nodes |= {hash(f) for f in called if f.class_name() == "CallbackInternal"}
+    # CasADi has no way from its node to the object in Python.
+    for value in gc.get_objects() if nodes else ():
+        if not issubclass(type(value), ca.Callback) or "this" not in vars(value):
             continue
-        if ca.Function.__hash__(one) in nodes:
+        if ca.Function.__hash__(value) in nodes:
             for name in ("eval", "eval_buffer"):
-                vars(one).setdefault(name, partial(_in_time, one, name))
+                vars(value).setdefault(name, partial(_in_time, value, name))
 
 
 def _in_time(callback: ca.Callback, name: str, *arguments: Any) -> Any:
@@ -151,7 +153,7 @@ def _in_time(callback: ca.Callback, name: str, *arguments: Any) -> Any:
 
 
 def copied(place: int | None, size: int) -> Vector:
-    """A copy of numbers of C's, which are zeros where there is no place."""
+    """Copy numbers of C; zeros for a null pointer."""
     if not (size and place):
         return np.zeros(size)
     return np.ctypeslib.as_array((c_double * size).from_address(place)).copy()

@@ -1,4 +1,4 @@
-"""Solvers in CasADi's graphs: a Function that any thread may call, without Python's lock."""
+"""Solvers in CasADi's graphs: a Function that any thread may call without Python's lock."""
 
 from __future__ import annotations
 
@@ -25,33 +25,32 @@ from casadi_hybrid.utils.arrays import address
 from casadi_hybrid.utils.inputs import Vector
 
 SLOTS = 256
-"""So many threads may be within one solver at once; more wait."""
-_RECORDS = 32  # so many threads have a last solve that is known
+"""Threads that may be in one solver at once; more wait."""
+_RECORDS = 32  # threads whose last solve is known
 _Prepare = ct.CFUNCTYPE(c_int, c_int, ct.POINTER(c_void_p))
 
 
 class Pool:
-    """The memory of one solver's solves in graphs: a slot for each that runs at a time.
+    """Memory of one solver's solves in graphs: a slot for each that runs at a time.
 
-    It is kept until the process ends: graphs name it by a number, and CasADi says of none that it
-    is gone.
+    It lives until the process ends: graphs name it by a number, and CasADi does not report the end
+    of a graph.
 
     Args:
-        problem, limits: the solver's.
+        problem, limits: of the solver.
         columns: sizes of the inputs and of the outputs.
-        warm_starts: whether multipliers count.
-        no_numbers: says that an argument has no number where one has none, and returns whether; it
-            raises for arguments that are bad otherwise.
+        warm_starts: True if multipliers are used.
+        no_numbers: returns True for arguments with NaN; raises for other bad arguments.
 
     Attributes:
-        handle: the number by which graphs name it.
+        handle: number by which graphs name it.
         data: the ``hybrid_pool`` that C reads; its ``calls`` count the solves.
     """
 
     name = "hybrid_in_graph"
     """Name of the function that all solvers share."""
     widths = (1, 2, 4, 8, 16, 32, 64)
-    """Directions for which CasADi looks for derivatives; it puts others together of these."""
+    """Numbers of directions with derivatives; CasADi combines them for other numbers."""
 
     def __init__(
         self,
@@ -74,48 +73,51 @@ class Pool:
         self._prepare = _Prepare(self._prepared)
         self.handle = float(int.from_bytes(os.urandom(6), "little"))
         self.data = C.hybrid_pool(
-            handle=self.handle, shapes=ct.addressof(self._shapes),
-            slots=SLOTS, slot=ct.addressof(self._slots),
+            handle=self.handle,
+            shapes=ct.addressof(self._shapes),
+            slots=SLOTS,
+            slot=ct.addressof(self._slots),
             prepare=ct.cast(self._prepare, c_void_p),
             interrupt=ct.cast(ct.pythonapi.PyErr_SetInterrupt, c_void_p),
-            records=_RECORDS, record=ct.addressof(self._records),
-        )  # fmt: skip
+            records=_RECORDS,
+            record=ct.addressof(self._records),
+        )
         if hasattr(os, "register_at_fork"):
-            # Another thread may have had the records where a child was forked off.
+            # Another thread may hold the lock of the records during a fork.
             os.register_at_fork(after_in_child=partial(setattr, self.data, "locked", 0))
 
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
         """The Function of all solvers in graphs, with the shapes and derivatives of this one.
 
-        These have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
+        The derivatives have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
         """
         options = {
             "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
-            "cache": {each.name(): each for each in derivatives},
+            "cache": {derivative.name(): derivative for derivative in derivatives},
         }
         adapter().hybrid_attach_pool(ct.byref(self.data))
         _kept.append((self, options))
         return function_of(self.name, self._shapes, options)
 
     def last(self, after: int, thread: int = 0) -> tuple[int, list[Vector]] | None:
-        """The number and the inputs of the last solve after that number of ``calls``.
+        """Number and inputs of the last solve after ``after`` calls; None if it is not known.
 
-        Of a thread, by :func:`threading.get_ident`, or 0 for any; None where it is not known.
+        Args:
+            after: a number of ``calls``.
+            thread: :func:`threading.get_ident` of the thread that called, 0 for any.
         """
-        row = np.empty(sum(self._sizes))
-        number = adapter().hybrid_last_in_graph(
-            ct.addressof(self.data), after, thread, address(row)
-        )
+        row, pool = np.empty(sum(self._sizes)), ct.addressof(self.data)
+        number = adapter().hybrid_last_in_graph(pool, after, thread, address(row))
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
 
     def _prepared(self, k: int, arguments: Any) -> int:
-        """Prepare a slot; C calls this, and no exception may pass through it."""
+        """Prepare a slot; called by C, through which no exception can pass."""
         try:
             row = [copied(arguments[i], size) for i, size in enumerate(self._sizes)]
             if self._no_numbers(row):
                 return int(C.HYBRID_NO_NUMBERS)
             self._fill(k, Bounds(*row[2:6]))
-        except KeyboardInterrupt:  # C raises it anew
+        except KeyboardInterrupt:  # C raises it again
             return int(C.HYBRID_INTERRUPTED)
         except BaseException as error:  # noqa: BLE001 - C cannot pass it on
             _report(error)
@@ -123,20 +125,20 @@ class Pool:
         return int(C.HYBRID_READY)
 
     def _fill(self, k: int, bounds: Bounds) -> None:
-        """Have a slot point to what solves under bounds of these kinds."""
-        found = self._engines[k].core(bounds, self._limits, repeated=True)
-        found.unobserved(_report)
-        found.differentiate()
-        found.limit(self._limits)
+        """Let a slot point to a core for bounds of these kinds."""
+        core = self._engines[k].core(bounds, self._limits, repeated=True)
+        core.unobserved(_report)
+        core.differentiate()
+        core.limit(self._limits)
         if not self._warm_starts:
-            found.data.given = len(INPUTS) - 2  # multipliers are zero
-        slot, awaited = self._slots[k], found.awaited
-        slot.adapter = ct.addressof(found.data)
+            core.data.given = len(INPUTS) - 2  # multipliers are zero
+        slot, awaited = self._slots[k], core.awaited
+        slot.adapter = ct.addressof(core.data)
         slot.arrived = None if awaited is None else ct.addressof(awaited.arrived)
 
 
 def _report(error: BaseException) -> None:
-    """Say what was raised, as far as C does not raise it anew."""
+    """Print an exception that C does not raise again."""
     if not isinstance(error, KeyboardInterrupt):
         print(f"casadi_hybrid: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 

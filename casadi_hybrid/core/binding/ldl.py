@@ -1,8 +1,8 @@
-"""The sparse LDLᵀ of the engine (``c/ldl.h``): its analysis.
+"""Analysis for the sparse LDLᵀ of the core (``src/ldl.h``).
 
 A front of the factorization chooses pivots among its own rows alone. So each row of A is paired
-with a variable that it can be solved for, and both are eliminated together: the pair is a vertex of
-the graph whose elimination order is chosen.
+with a variable that it can be solved for, and both are eliminated together: the pairs are vertices
+of the graph whose elimination order is chosen.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ PLACES = 8
 """Places for delayed rows in a front."""
 
 PRODUCTS = 4_000_000
-"""The most of an elimination in a fixed order: each has a place in its tables."""
+"""Limit for an elimination in a fixed order, whose tables have an entry for each product."""
 
 
 def partners(library: ct.CDLL, K: Layout, values: Vector) -> Integers:
-    """With which row of K each is eliminated, or −1: rows of A with variables, and they with rows.
+    """Row of K with which each row is eliminated, or −1: rows of A are paired with variables.
 
-    ``values`` are those of K's entries.
+    Args:
+        values: entries of K.
     """
     partner = np.empty(K.size, dtype=np.int32)
     work = np.empty(library.hybrid_ldl_pairing(K.size, K.rows.size), dtype=np.int32)
@@ -43,28 +44,30 @@ def partners(library: ct.CDLL, K: Layout, values: Vector) -> Integers:
 def eliminations(
     K: Layout, partner: Integers, curved: NDArray[np.bool_]
 ) -> tuple[Vector, NDArray[np.intp]]:
-    """When each row of K is eliminated, rows of one number together, and that for a fixed order.
+    """Turn of each row of K in the elimination, rows of one turn together; and in a fixed order.
 
-    An approximate minimum degree order of the graph whose vertices are the pairs. ``curved`` says
-    of each variable whether K has a number of its own on its diagonal: in a fixed order one without
-    is no pivot before a row of its own is eliminated.
+    The order is approximate minimum degree for the graph of the pairs.
+
+    Args:
+        curved: variables with an entry of W on the diagonal of K. In a fixed order any other
+            variable is no pivot before a row of its own is eliminated.
     """
     of_row = partner >= 0
     of_row[: K.n] = False
     count = K.size - int(of_row.sum())
-    group = np.cumsum(~of_row) - 1  # the vertex of each row
+    group = np.cumsum(~of_row) - 1  # vertex of each row
     group[of_row] = group[partner[of_row]]
     pattern = ca.Sparsity.triplet(count, count, group[K.rows].tolist(), group[K.cols].tolist())
-    # CasADi's function writes beyond its memory where the diagonal is not full; that of K is.
+    # CasADi's amd writes out of bounds unless the diagonal is full; the diagonal of K is.
     when = np.argsort((pattern + pattern.T).amd()).astype(float)
     turn = when[group]
-    # A variable without curvature comes after what lends it some: a row with a curved partner.
+    # A variable without curvature follows a row with a curved partner, which fills its diagonal.
     for j in np.flatnonzero(~curved & (partner[: K.n] < 0)):
         rows = K.rows[K.starts[j] : K.starts[j + 1]]
         rows = rows[rows >= K.n]
         if rows.size:
-            lent = rows[(partner[rows] >= 0) & curved[partner[rows]]]
-            after = turn[lent].min() if lent.size else turn[rows].max()
+            filling = rows[(partner[rows] >= 0) & curved[partner[rows]]]
+            after = turn[filling].min() if filling.size else turn[rows].max()
             when[group[j]] = max(turn[j], after + 0.5)
     return turn, np.argsort(np.argsort(when, kind="stable"))[group]
 
@@ -72,25 +75,27 @@ def eliminations(
 def tables_of(
     library: ct.CDLL, K: Layout, group: NDArray[Any], fixed: bool = False
 ) -> tuple[Any, tuple[Integers, ...]]:
-    """The analysis for chosen pivots, fronts being eliminated in this order, or for this order.
+    """Analysis with pivoting, fronts in the order of ``group``, or for that order if ``fixed``.
 
-    It is a ``hybrid_ldl``, or a ``hybrid_fixed`` of size 0 where that has too many products. With
-    it come the arrays that it points to. Any threads may use it at once.
+    Any number of threads may use it at once.
+
+    Returns:
+        ``hybrid_ldl``, or ``hybrid_fixed`` (of size 0 for too many products), and its arrays.
 
     Raises:
-        OverflowError: where the factors for chosen pivots have more entries than an int counts.
+        OverflowError: if the factors with pivoting have more entries than an int counts.
     """
     arrays = K.starts, K.rows, np.ascontiguousarray(group, dtype=np.int32)
-    given = K.size, *map(address, arrays)
+    pattern = K.size, *map(address, arrays)
     work = np.empty(library.hybrid_ldl_analysis(K.size, K.rows.size), dtype=np.int32)
     if fixed:
-        made, analyse = C.hybrid_fixed(), partial(library.hybrid_fixed_analyse, *given)
-        needed = library.hybrid_fixed_plan(*given, PRODUCTS, address(work))
+        data, analyse = C.hybrid_fixed(), partial(library.hybrid_fixed_analyse, *pattern)
+        needed = library.hybrid_fixed_plan(*pattern, PRODUCTS, address(work))
     else:
-        made, analyse = C.hybrid_ldl(), partial(library.hybrid_ldl_analyse, *given, PLACES)
-        needed = library.hybrid_ldl_plan(*given, PLACES, address(work))
+        data, analyse = C.hybrid_ldl(), partial(library.hybrid_ldl_analyse, *pattern, PLACES)
+        needed = library.hybrid_ldl_plan(*pattern, PLACES, address(work))
     tables = np.zeros(max(needed, 0), dtype=np.int32)
-    fault = needed < 0 or analyse(address(work), address(tables), ct.byref(made))
-    if fault and not fixed:
+    failed = needed < 0 or analyse(address(work), address(tables), ct.byref(data))
+    if failed and not fixed:
         raise OverflowError("the factors of this sparse system have too many entries to count")
-    return made, (*arrays, tables)
+    return data, (*arrays, tables)

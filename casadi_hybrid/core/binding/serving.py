@@ -1,4 +1,4 @@
-"""Functions as machine code: by the parts that repeat where the engine in C calls them."""
+"""Functions as machine code: in parts that repeat if the core calls them without Python."""
 
 from __future__ import annotations
 
@@ -10,45 +10,44 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.utils.errors import CompilerWarning, warn
 
 BACKGROUND = "background"
-"""The wish for what is compiled while interpreted functions serve."""
+"""Option to compile in a thread while interpreted functions serve."""
 _interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
 
 
 def for_machine_code(problem: Problem) -> Problem:
     """The problem whose functions :func:`machine_code` has compiled.
 
-    Where the engine takes it, an object of its own: another solver of the same problem may not have
-    asked for it. Elsewhere the same problem with whole functions that CasADi writes in C, with a
-    warning where there is no compiler.
+    If the core takes it, an object of its own, since other solvers of the same problem may not be
+    compiled. Else the same problem with whole functions that CasADi writes in C, with a warning if
+    there is no compiler.
     """
     if not problem.compile:
         return problem.compiled() if why_not(problem) else problem.interpreted()
-    known = _interpreted.get(problem)  # its solvers share what is built
-    if known is None:
-        known = _interpreted[problem] = problem.interpreted()
-    return problem if why_not(known) else known
+    interpreted = _interpreted.get(problem)  # all solvers share its code
+    if interpreted is None:
+        interpreted = _interpreted[problem] = problem.interpreted()
+    return problem if why_not(interpreted) else interpreted
 
 
 def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
-    """The functions of a problem as machine code for the engine, or on the way to it.
+    """The functions of a problem as machine code for the core, built or being built.
 
-    None where that was not asked for, or the engine does not take the problem.
+    None if it is not wished for, or the core does not take the problem.
 
     Args:
-        problem: made by :func:`for_machine_code`.
-        wish: whether to compile; :data:`BACKGROUND` is not to wait for it.
+        problem: returned by :func:`for_machine_code`.
+        wish: True to compile; :data:`BACKGROUND` to compile without waiting.
 
     Warns:
-        CompilerWarning: where it cannot be had and was asked for at once; the note of what comes
-            back says why in any case.
+        CompilerWarning: if it was to be compiled at once and cannot be; ``note`` has the reason.
     """
     if not wish or why_not(problem):
         return None
-    found = compile_functions(problem, wish == BACKGROUND)
-    if wish != BACKGROUND and found.code is None:
+    compiled = compile_functions(problem, wish == BACKGROUND)
+    if wish != BACKGROUND and compiled.code is None:
         warn(
-            f"the functions are not compiled: {found.note}; the interpreted functions are used "
+            f"the functions are not compiled: {compiled.note}; the interpreted functions are used "
             "instead, with the same results",
             CompilerWarning,
         )
-    return found
+    return compiled

@@ -17,23 +17,23 @@ from casadi_hybrid.utils.errors import EvaluationError, ScaleWarning, warn
 from casadi_hybrid.utils.inputs import Vector
 
 FAR = 1e-3
-"""Estimated distance from a solution, relative to max(1, |x|), from which a warning is due."""
-_copied = C.hybrid_answer.from_buffer_copy  # looked up once, since every solve calls it
+"""Estimated distance from a solution, relative to max(1, |x|), above which a warning is given."""
+_copied = C.hybrid_answer.from_buffer_copy  # bound once: every solve calls it
 
 
 @dataclass(eq=False)
 class Solved:
-    """One solve as C wrote it, taken apart where it is asked for.
+    """A finished solve.
 
     Attributes:
-        problem, limits: what was solved.
-        _numbers, _places: the numbers of the solve in one array, and which part has which name, as
-            of :class:`~casadi_hybrid.core.binding.core.Core`.
-        said: what C says beside them, ``hybrid_answer``.
-        rows: the numbers of its iterates, a row of each.
-        called: which functions were called, and a note.
-        raised: what a user's function raised on the way, or Ctrl-C.
-        undefined: where functions run Python: what was not defined last.
+        problem, limits: of the solve.
+        _numbers, _places: its numbers in one array, and their slices by name, see
+            :class:`~casadi_hybrid.core.binding.core.Core`.
+        said: the ``hybrid_answer`` of C.
+        rows: numbers of the iterates, a row of each.
+        called: form of the functions, and a note.
+        raised: exception of a user's function, or Ctrl-C.
+        undefined: the last point where a function in Python was not defined.
     """
 
     problem: Problem
@@ -48,21 +48,19 @@ class Solved:
 
     @classmethod
     def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:
-        """Take the snapshot of the solve that a core has just ended."""
-        python = core.python
-        made = cls(
-            problem, limits, core.numbers.copy(), core.places, _copied(core.answer),
-            core.rows[: core.observer.count].copy(), core.called, core.raised,
-            None if python is None else python.undefined,
-        )  # fmt: skip
-        if made.said.newton > FAR:
-            warn(f"solution of {problem.name}: {made.faint}", ScaleWarning)
-        return made
+        """Take the snapshot of the solve that a core has just finished."""
+        numbers, rows = core.numbers.copy(), core.rows[: core.observer.count].copy()
+        undefined = None if core.python is None else core.python.undefined
+        snapshot = numbers, core.places, _copied(core.answer), rows, core.called, core.raised
+        solved = cls(problem, limits, *snapshot, undefined)
+        if solved.said.newton > FAR:
+            warn(f"solution of {problem.name}: {solved.faint}", ScaleWarning)
+        return solved
 
     @property
     def faint(self) -> str:
-        """Sentence on a gradient of f within the tolerance far from a minimum; empty for none."""
-        if not self.said.newton > FAR:  # (false for NaN as well)
+        """Sentence on a gradient of f within the tolerance but far from a minimum; else empty."""
+        if not self.said.newton > FAR:  # true for NaN as well
             return ""
         slope = float(np.abs(self.arrays["gradient0"]).max(initial=0.0))
         return (

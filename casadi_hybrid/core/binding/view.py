@@ -1,4 +1,4 @@
-"""One iterate of the default method, as the core shows it."""
+"""One iterate, as the core shows it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from casadi_hybrid.utils.inputs import Vector
 
 
 class View(NamedTuple):
-    """One iterate, in the user's units. The arrays are copies.
+    """One iterate in the user's units; the arrays are copies.
 
     Attributes:
         row: values of :data:`~casadi_hybrid.solver.record.record.LISTED`, and the seconds.
-        restoring: whether the violation alone is being reduced.
+        restoring: True in the restoration phase.
     """
 
     row: list[float]

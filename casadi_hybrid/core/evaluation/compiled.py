@@ -1,4 +1,4 @@
-"""The functions of a problem in parts: as lists, or as machine code, which may come later."""
+"""The functions of a problem in parts: as programs, or as machine code that may come later."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from casadi_hybrid.core.evaluation.forms import Code, Lists
     from casadi_hybrid.problem.elements.element import Elements
 
+# Modules that only large or compiled functions need are imported by the functions below.
+
 SMALL = 2_000
-"""Instructions of functions in which nothing is looked for."""
+"""Instructions of functions in which no repetition is searched for."""
 LISTED_AFTER = 500
-"""Evaluations by CasADi's interpreter that take about as long as to find what repeats in functions
-that are not made of elements: 360 to 940 on the problems of ``benchmarks/first_call.py``."""
+"""Evaluations by CasADi's interpreter that take as long as the search for what repeats, in
+functions not made of elements: 360 to 940 on the problems of ``benchmarks/first_call.py``."""
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
-"""What runs call: CasADi's interpreter, lists for many stages at once, or machine code."""
+"""Evaluation by CasADi's interpreter, by programs for many stages at once, by machine code."""
 ARRIVED = "they were being compiled"
-"""The note of a run that had begun when they came."""
+"""Note of a solve that had begun when the machine code arrived."""
 
 
 class Compiled:
@@ -36,12 +38,12 @@ class Compiled:
 
     Args:
         functions: of the problem.
-        background: whether to return at once and build in a thread.
+        background: True to return at once and build in a thread.
 
     Attributes:
-        code: None as long as there is none.
-        note: why there is none, a sentence; empty where there is.
-        arrived: for C, 1 as soon as there is one.
+        code: None until it is built.
+        note: why there is no code, as a sentence; empty if there is.
+        arrived: 1 as soon as there is code, for C.
     """
 
     def __init__(self, functions: Functions, background: bool) -> None:
@@ -57,7 +59,7 @@ class Compiled:
             self._build()
 
     def wait(self) -> bool:
-        """Wait until it is built or refused; whether it is there."""
+        """Wait until the code is built or refused; return True if it is built."""
         if self._thread is not None:
             self._thread.join()
         return self.code is not None
@@ -65,7 +67,6 @@ class Compiled:
     def _build(self) -> None:
         functions, self._functions = self._functions, None
         assert functions is not None
-        # As all of this room, for those alone whose functions are large, or are to be compiled.
         from casadi_hybrid.core.evaluation.forms import Code  # noqa: PLC0415
         from casadi_hybrid.core.evaluation.library import UntranslatedError  # noqa: PLC0415
 
@@ -77,48 +78,46 @@ class Compiled:
             self.note = str(error) or "there is not enough memory"
 
 
-# What was asked for, for as long as the problems live.
 _compiled: WeakKeyDictionary[Problem, Compiled] = WeakKeyDictionary()
 _listed: WeakKeyDictionary[Problem, Lists | None] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def _start_anew() -> None:
-    """Forget what is being built: a child has not the threads that build."""
-    for problem, one in list(_compiled.items()):
-        if one.code is None:
+def _forget_unfinished() -> None:
+    """Forget code that is being built: a forked child does not have the threads that build it."""
+    for problem, compiled in list(_compiled.items()):
+        if compiled.code is None:
             del _compiled[problem]
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_forget_unfinished)
 
 
 def compile_functions(problem: Problem, background: bool) -> Compiled:
-    """Have a problem's functions compiled for the engine; what is known of them already, else.
+    """Compile a problem's functions for the core, once for all its solvers.
 
     Args:
-        problem: one whose functions are in scalar operations.
-        background: whether to return at once, with a thread that builds.
+        problem: with functions in scalar operations.
+        background: True to return at once, with a thread that builds.
     """
     with _lock.held:
-        found = _compiled.get(problem)
-        if found is None:
-            found = _compiled[problem] = Compiled(problem.functions, background)
+        compiled = _compiled.get(problem)
+        if compiled is None:
+            compiled = _compiled[problem] = Compiled(problem.functions, background)
     if not background:
-        found.wait()
-    return found
+        compiled.wait()
+    return compiled
 
 
 def forms_of(problem: Problem, repeated: bool) -> tuple[Lists | None, Compiled | None]:
-    """The functions of a problem as lists, and what :func:`compile_functions` has made of them.
+    """The functions of a problem as programs, and the result of :func:`compile_functions`.
 
-    None for lists where CasADi's interpreter is as fast, and for machine code where nobody has
-    asked.
+    Programs are None if CasADi's interpreter is as fast, machine code if it was never asked for.
 
     Args:
-        problem: one whose functions are in scalar operations.
-        repeated: whether it is solved again and again, see :data:`LISTED_AFTER`.
+        problem: with functions in scalar operations.
+        repeated: True if it is solved again and again, see :data:`LISTED_AFTER`.
     """
     with _lock.held:
         if problem not in _listed and (repeated or problem.functions.assemblies is not None):
@@ -139,7 +138,7 @@ def _lists(functions: Functions) -> Lists | None:
 
 
 def _find(graph: ca.Function) -> Elements | None:
-    from casadi_hybrid.core.evaluation.elements import find_elements  # noqa: PLC0415 - large ones
+    from casadi_hybrid.core.evaluation.elements import find_elements  # noqa: PLC0415
 
     return find_elements(graph)
 

@@ -1,18 +1,17 @@
-"""The elements of a problem (:mod:`casadi_hybrid.problem.elements`), found in its operations.
+"""Elements of a problem (:mod:`casadi_hybrid.problem.elements`), found in its operations.
 
-Values that no two rows or terms of the objective share keep these apart. What is computed from
-constants, parameters and variables alone that nearly all read (a final time) joins nothing: each
-element has a copy of its own. Where elements found so are not alike, rows are sums of terms too (a
-right side that two intervals of the trapezoidal rule share is a term of two rows), and last, what
-takes few operations (a difference quotient that two triangles share, a right side times a final
-time that is free) is copied as well.
+Elements are rows and terms of the objective that share no value. Values that depend only on
+constants, parameters and variables that nearly all elements read (a final time) are early: they
+connect nothing, and each element has a copy. If the elements are not alike, rows are split into
+terms as well: a right side that two intervals of the trapezoidal rule share is a term of two rows.
+Last, values of few operations are copied too: a difference quotient that two triangles share, a
+right side times a free final time.
 """
 
 from __future__ import annotations
 
 import ctypes as ct
 from contextlib import suppress
-from ctypes import c_int
 from typing import Any
 
 import casadi as ca
@@ -20,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from casadi_hybrid.core.evaluation.library import (
+    BLOCKS,
+    LEAF_CONSTANT,
     Flags,
     Graph,
     Ints,
@@ -28,7 +29,6 @@ from casadi_hybrid.core.evaluation.library import (
     graph_of,
     kinds_of,
     starts,
-    tools,
 )
 from casadi_hybrid.core.evaluation.operations import NUMBER, number_in_casadi
 from casadi_hybrid.core.evaluation.partition import SHORTEST_SUM, behind_hubs, wide_inputs
@@ -37,46 +37,36 @@ from casadi_hybrid.problem.elements.element import Elements, Kind, together, tot
 from casadi_hybrid.utils.arrays import without_repetition
 
 REPEATED, _OFTEN = 2, 20
-"""So many times the operations of all kinds have all elements, where elements are worth it, and
-where no other way to cut is tried."""
+"""Operations of all elements relative to those of all kinds: the least with which elements are
+used, and the least with which the search ends."""
 _MOST_KINDS = 200
 WAYS = (False, 0), (True, 0), (True, 32)
-"""Whether rows are taken apart, and up to how many operations values are copied."""
-_TERM = 1 << 16  # marks in ``shape`` that a value is a term, beside the rows that it is
-_LEAF = -1, -2  # op of an input and of a constant
-_X, _P, _C = 0, 1, 2
-
-
-class _LinearData(ct.Structure):
-    """``blocks_linear``."""
-
-    _fields_ = [
-        (name, c_int)
-        for name in ("add", "subtract", "negate", "multiply", "twice", "divide", "longest")
-    ]
-
-
+"""Ways to cut: split rows or not, and the number of operations up to which values are copied."""
+_TERM = 1 << 16  # added in ``shape`` for each term that a value is, beside 1 for each row
+_X, _P, _C = 0, 1, 2  # types of leaves: variable, parameter, constant
 _LINEAR, _LINEAR_ROWS = (
-    _LinearData(*(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), shortest)
+    BLOCKS.blocks_linear(
+        *(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), shortest
+    )
     for shortest in (SHORTEST_SUM, 1)
 )
 
 
 def find_elements(graph: ca.Function) -> Elements | None:
-    """The elements of (x, p) → (f, c); None where too few are alike.
+    """Elements of (x, p) → (f, c); None if too few are alike.
 
     Args:
         graph: in scalar operations.
     """
     try:
-        read = graph_of(graph)
-        early = early_of(read)
+        values = graph_of(graph)
+        early = early_of(values)
     except (UntranslatedError, BuildError, MemoryError):
         return None
     best: _Search | None = None
     for way in WAYS:
         with suppress(UntranslatedError, MemoryError):
-            search = _Search(read, graph, early, *way)
+            search = _Search(values, graph, early, *way)
             if best is None or REPEATED * search.once < best.once:
                 best = search
         if best is not None and best.repeated >= _OFTEN:
@@ -85,11 +75,11 @@ def find_elements(graph: ca.Function) -> Elements | None:
 
 
 def early_of(graph: Graph) -> Flags:
-    """What hangs on constants, parameters and variables alone that nearly all elements read."""
+    """Mask of values that depend only on constants, parameters and widely read variables."""
     n, wide, early = graph.sizes[0], wide_inputs(graph), np.zeros(graph.op.size, np.uint8)
     wide[behind_hubs(graph, n)] = 1
     wide[n:] = 1
-    call(tools().blocks_early, early.size, graph.op, graph.a, graph.b, wide, early)
+    call("early", early.size, graph.op, graph.a, graph.b, wide, early)
     return early
 
 
@@ -98,9 +88,13 @@ class _Search:
 
     Args:
         graph, function: the problem.
-        early: :func:`early_of` it.
-        apart: whether rows are sums of terms too.
-        small: operations of what joins nothing.
+        early: see :func:`early_of`.
+        apart: True to split rows into terms.
+        small: operations up to which values are early too.
+
+    Attributes:
+        once: operations of one element of each kind.
+        repeated: operations of all elements, relative to ``once``; 0 for too many kinds.
     """
 
     def __init__(
@@ -120,31 +114,28 @@ class _Search:
         self._row_of, self._factors = row_of, (of_rows, factors)
         if small:
             early, sizes = early.copy(), np.empty(early.size, np.int32)
-            call(
-                tools().blocks_small, early.size, graph.op, graph.a, graph.b, c_int(small), sizes,
-                early,
-            )  # fmt: skip
+            call("small", early.size, graph.op, graph.a, graph.b, small, sizes, early)
         self._gather(graph, spine, rows, terms, early)
         self._count()
 
     def _terms(
-        self, graph: Graph, roots: Ints, words: _LinearData, spine: Flags
+        self, graph: Graph, roots: Ints, words: Any, spine: Flags
     ) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Of sums: for each term which sum it is in, its value and its factor."""
+        """Terms of sums: the sum of each term, its value and its factor."""
         n = graph.op.size
         owner, term = (np.empty(n + roots.size, np.int32) for _ in range(2))
         factor = np.empty(n + roots.size)
+        stack, pending = np.empty(n + 1, np.int32), np.empty(n + 1)
+        values = graph.op, graph.a, graph.b, graph.uses, self._pool, ct.byref(words)
         count = call(
-            tools().blocks_terms, int(roots.size), roots, graph.op, graph.a, graph.b, graph.uses,
-            self._pool, ct.byref(words), np.empty(n + 1, np.int32), np.empty(n + 1), spine, owner,
-            term, factor,
-        )  # fmt: skip
+            "terms", roots.size, roots, *values, stack, pending, spine, owner, term, factor
+        )
         return owner[:count], term[:count], factor[:count]
 
     def _gather(self, graph: Graph, spine: Flags, rows: Ints, terms: Ints, early: Flags) -> None:
-        """The elements as values one after the other, and what each says of rows and terms."""
+        """Lay the elements out one after the other, and find the values of rows and terms."""
         n = graph.op.size
-        # Of a root that is a leaf or early an element is made by an operation that does nothing.
+        # An assignment makes an element of a root that is a leaf or early.
         roots = np.concatenate([rows, terms]).astype(np.int32)
         plain = (graph.op[roots] < 0) | (early[roots] > 0)
         added = without_repetition(roots[plain])
@@ -158,7 +149,7 @@ class _Search:
         live = (np.concatenate([used, np.ones(extra, bool)]) & (early == 0)).astype(np.uint8)
         n = op.size
         part = np.empty(n, np.int32)
-        count = call(tools().blocks_elements, n, op, a, b, live, part)
+        count = call("elements", n, op, a, b, live, part)
         order = np.argsort(part, kind="stable")
         order = order[part[order] >= 0].astype(np.int32)
         begin = starts(np.bincount(part[order], minlength=count))
@@ -169,19 +160,18 @@ class _Search:
         self._op, self._a, self._b = (np.zeros(most, np.int32) for _ in range(3))
         self._op[: leaves.size], self._a[: leaves.size] = op[leaves], a[leaves]
         self._begin = np.zeros(count + 1, np.int32)
-        end = call(
-            tools().blocks_closed, int(count), begin, order, op, a, b, early, place,
-            np.full(n, -1, np.int32), np.empty(n, np.int32), int(leaves.size), int(most),
-            self._begin, self._op, self._a, self._b,
-        )  # fmt: skip
+        elements = count, begin, order, op, a, b, early
+        stamp, stack = np.full(n, -1, np.int32), np.empty(n, np.int32)
+        laid = self._begin, self._op, self._a, self._b
+        end = call("closed", *elements, place, stamp, stack, leaves.size, most, *laid)
         if end < 0:
             raise UntranslatedError("too much is shared by all elements")
         self._op, self._a, self._b = self._op[:end], self._a[:end], self._b[:end]
-        self._leaves = int(leaves.size)
-        self._values = np.array(place[roots[: rows.size]]), np.array(place[roots[rows.size :]])
+        self._leaves = leaves.size
+        self._values = place[roots[: rows.size]], place[roots[rows.size :]]
 
     def _count(self) -> None:
-        """The kinds, and how often they repeat."""
+        """Find the kinds, and how often they repeat."""
         count = self._begin.size - 1
         self._sizes = np.diff(self._begin)
         part_of = np.full(self._op.size, -1, np.int32)
@@ -190,72 +180,68 @@ class _Search:
         outputs = np.bincount(rows, minlength=self._op.size)
         outputs += _TERM * np.bincount(terms, minlength=self._op.size)
         order = np.arange(self._leaves, self._op.size, dtype=np.int32)
+        parts = self._begin - self._leaves, order, part_of
         elsewhere = np.zeros(self._op.size, np.bool_)
-        self._kinds, first, self._shape, self._slots, self._slot_begin = kinds_of(
-            self._op, self._a, self._b, self._begin - self._leaves, order, part_of, outputs,
-            elsewhere,
-        )  # fmt: skip
-        self.once = int(self._sizes[first].sum())
-        few = first.size <= _MOST_KINDS
+        self._kinds = kinds_of(self._op, self._a, self._b, *parts, outputs, elsewhere)
+        self.once = int(self._sizes[self._kinds.first].sum())
+        few = self._kinds.first.size <= _MOST_KINDS
         self.repeated = self._sizes.sum() / max(1, self.once) if few else 0.0
 
     def elements(self) -> Elements | None:
-        """All of them; None where there are too many kinds."""
+        """All elements; None if there are too many kinds."""
         rows, terms = self._values
-        self._by_value = _Lists(rows), _Lists(terms)
-        begin = self._begin - self._leaves
-        found: list[Kind] = []
-        by_kind = np.argsort(self._kinds, kind="stable")
-        ends = np.flatnonzero(np.diff(self._kinds[by_kind])) + 1
-        for mine in np.split(by_kind, ends):
-            head = int(mine[0])
-            of_shape = self._shape[begin[head] : begin[head + 1]]
-            width = int(self._slot_begin[head + 1] - self._slot_begin[head])
-            through = self._slots[self._slot_begin[mine][:, None] + np.arange(width)]
-            for some in self._alike(of_shape, through):
-                found.append(self._kind(of_shape, through[some], self._begin[mine[some]]))
-                if len(found) > _MOST_KINDS:
+        self._by_value = _Outputs(rows), _Outputs(terms)
+        begin, kinds = self._begin - self._leaves, self._kinds
+        alike: list[Kind] = []
+        by_kind = np.argsort(kinds.kind, kind="stable")
+        ends = np.flatnonzero(np.diff(kinds.kind[by_kind])) + 1
+        for members in np.split(by_kind, ends):
+            head = int(members[0])
+            shape = kinds.shape[begin[head] : begin[head + 1]]
+            width = int(kinds.slot_begin[head + 1] - kinds.slot_begin[head])
+            slots = kinds.slots[kinds.slot_begin[members][:, None] + np.arange(width)]
+            for some in self._alike(shape, slots):
+                alike.append(self._kind(shape, slots[some], self._begin[members[some]]))
+                if len(alike) > _MOST_KINDS:
                     return None
-        return Elements(together(found), self._n, self._m, self._n_p, self._rows_at)
+        return Elements(together(alike), self._n, self._m, self._n_p, self._rows_at)
 
-    def _type(self, through: Ints) -> Ints:
-        """Of leaves, whether they are variables, parameters or constants."""
-        parameter = np.where(self._a[through] < self._n, _X, _P)
-        return np.where(self._op[through] == _LEAF[1], _C, parameter).astype(np.int32)
+    def _type(self, leaves: Ints) -> Ints:
+        """Types of leaves."""
+        symbol = np.where(self._a[leaves] < self._n, _X, _P)
+        return np.where(self._op[leaves] == LEAF_CONSTANT, _C, symbol).astype(np.int32)
 
-    def _alike(self, shape: Ints, through: Ints) -> list[Any]:
-        """Which elements of a shape have the same types of leaves, and the same exponents."""
-        types = self._type(through)
+    def _alike(self, shape: Ints, slots: Ints) -> list[Any]:
+        """Groups of the elements of a shape with equal types of leaves and equal exponents."""
+        types = self._type(slots)
         power = (shape[:, 0] == NUMBER["POW"]) | (shape[:, 0] == NUMBER["CONSTPOW"])
         exponents = {-2 - int(w) for w in shape[power, 2] if w < -1}
         if not exponents and (types == types[0]).all():
-            return [np.arange(len(through))]
+            return [np.arange(len(slots))]
         signature = types.astype(float)
         for slot in exponents:
             constant = types[:, slot] == _C
-            value = self._pool[self._a[through[constant, slot]]]
+            value = self._pool[self._a[slots[constant, slot]]]
             signature[constant, slot] = np.copysign(_C + 1 + np.abs(value), value)
-        _, of = np.unique(signature, axis=0, return_inverse=True)
-        return [np.flatnonzero(of == k) for k in range(int(of.max()) + 1)]
+        _, group = np.unique(signature, axis=0, return_inverse=True)
+        return [np.flatnonzero(group == k) for k in range(int(group.max()) + 1)]
 
-    def _kind(self, shape: Ints, through: Ints, begin: Ints) -> Kind:
-        """The function of elements that are alike, and its places.
+    def _kind(self, shape: Ints, slots: Ints, begin: Ints) -> Kind:
+        """The function of elements that are alike, and the places of its inputs and rows.
 
         Args:
-            shape: of one, see ``blocks_kinds``.
-            through: the leaves that come into each, one element a line.
-            begin: the first value of each.
+            shape: of one element, see ``blocks_kinds``.
+            slots: leaves of each element, one element a line.
+            begin: first value of each element.
         """
-        types = self._type(through[:1])[0]
-        places = self._a[through]
+        types = self._type(slots[:1])[0]
         symbols: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
-        at: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
-        values, coming = list[Any](), list[Any]()
+        columns: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
 
         def leaf(kind: int, column: Any) -> Any:
             symbol = ca.SX.sym("xpc"[kind] + str(len(symbols[kind])))
             symbols[kind].append(symbol)
-            at[kind].append(column)
+            columns[kind].append(column)
             return symbol
 
         def number(column: NDArray[np.float64]) -> Any:
@@ -263,41 +249,44 @@ class _Search:
                 return ca.SX(float(column[0]))
             return leaf(_C, column)
 
-        for slot, kind in enumerate(types.tolist()):
-            column = places[:, slot]
+        leaves, values = list[Any](), list[Any]()
+        for kind, column in zip(types.tolist(), self._a[slots].T, strict=True):
             if kind == _C:
-                coming.append(number(self._pool[column]))
+                leaves.append(number(self._pool[column]))
             else:
-                coming.append(leaf(kind, column - (self._n if kind == _P else 0)))
+                leaves.append(leaf(kind, column - (self._n if kind == _P else 0)))
         rows, row_at, terms = [], [], []
         of_rows, of_terms = self._by_value
         row_factors, factors = self._factors
-        for i, (operation, a, b, leaves) in enumerate(shape.tolist()):
-            x = values[a] if a >= 0 else coming[-2 - a]
-            casadis = number_in_casadi(operation)
-            y = values[b] if b >= 0 else coming[-2 - b] if b != -1 else None
-            value = ca.SX.unary(casadis, x) if y is None else ca.SX.binary(casadis, x, y)
+        for i, (operation, a, b, leaving) in enumerate(shape.tolist()):
+            operands = [values[w] if w >= 0 else leaves[-2 - w] for w in (a, b) if w != -1]
+            make = ca.SX.unary if len(operands) == 1 else ca.SX.binary
+            value = make(number_in_casadi(operation), *operands)
             values.append(value)
-            if leaves:
-                how_many = (leaves - 1) // 2
-                for j in range(how_many % _TERM):
-                    entry = of_rows.entry(begin + i, j)
-                    rows.append(_times(number(row_factors[entry]), value))
-                    row_at.append(self._rows_at[self._row_of[entry]])
-                for j in range(how_many // _TERM):
-                    terms.append(_times(number(factors[of_terms.entry(begin + i, j)]), value))
-        count = len(through)
-        x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[one]) for one in (_X, _P, _C))
+            n_terms, n_rows = divmod((leaving - 1) // 2, _TERM) if leaving else (0, 0)
+            for j in range(n_rows):
+                entry = of_rows.entry(begin + i, j)
+                rows.append(_times(number(row_factors[entry]), value))
+                row_at.append(self._rows_at[self._row_of[entry]])
+            for j in range(n_terms):
+                terms.append(_times(number(factors[of_terms.entry(begin + i, j)]), value))
+        x, p, c = (ca.vertcat(ca.SX(0, 1), *symbols[kind]) for kind in (_X, _P, _C))
+        count = len(slots)
         return Kind(
-            x, p, c, rows=ca.vertcat(ca.SX(0, 1), *rows), term=total(terms),
-            x_at=_columns(at[_X], count, np.int32), p_at=_columns(at[_P], count, np.int32),
+            x,
+            p,
+            c,
+            rows=ca.vertcat(ca.SX(0, 1), *rows),
+            term=total(terms),
+            x_at=_columns(columns[_X], count, np.int32),
+            p_at=_columns(columns[_P], count, np.int32),
             row_at=_columns(row_at, count, np.int32),
-            constants=_columns(at[_C], count, np.float64),
-        )  # fmt: skip
+            constants=_columns(columns[_C], count, np.float64),
+        )
 
 
-class _Lists:
-    """For each value, which outputs it is."""
+class _Outputs:
+    """The outputs that each value is."""
 
     def __init__(self, values: Any) -> None:
         self._order = np.argsort(values, kind="stable")

@@ -1,4 +1,4 @@
-"""Functions of a problem in parts that the engine calls: as machine code, or as lists."""
+"""Functions of a problem in parts that the core calls: as machine code, or as programs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from casadi_hybrid.core.evaluation.code import ENTRY
 from casadi_hybrid.core.evaluation.composed import Composed
-from casadi_hybrid.core.evaluation.library import UntranslatedError, tools
+from casadi_hybrid.core.evaluation.library import BLOCKS, UntranslatedError, tools
 from casadi_hybrid.core.evaluation.operations import flags
 from casadi_hybrid.core.evaluation.partition import MOST
-from casadi_hybrid.core.evaluation.tables import FunctionData, InParts, Staged
+from casadi_hybrid.core.evaluation.tables import InParts, Staged
 from casadi_hybrid.problem.elements.assembly import Assemblies
 from casadi_hybrid.problem.graph.functions import instructions_of
 from casadi_hybrid.utils.arrays import address
@@ -27,64 +27,59 @@ _HEAD = """#include <math.h>
 #define EXPORT
 #endif
 """
-_FILE = 2_000_000  # characters of one C file, about
-_INSTRUCTION = 2.5  # nanoseconds that CasADi's interpreter takes over one
-_WORTH = 0.7  # of its time is what lists may take
-
-
-class FunctionsData(ct.Structure):
-    """``blocks_functions`` of ``c/blocks.h``."""
-
-    _fields_ = [("first", FunctionData), ("second", FunctionData)]
+_FILE = 2_000_000  # characters of one C file, approximately
+_INSTRUCTION = 2.5  # nanoseconds of one in CasADi's interpreter
+_WORTH = 0.7  # largest time of programs relative to the interpreter
 
 
 class Form:
-    """The functions of a problem in parts; threads share it.
+    """The functions of a problem in parts, shared by threads.
 
     Args:
-        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements; the
-            second is None where there are no second derivatives.
-        assemblies: how they are made of elements, None where they are not.
+        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements;
+            second is None without second derivatives.
+        assemblies: how the functions are made of elements; None if they are not.
 
     Attributes:
-        staged: those that there are.
-        entries: the addresses of what the engine calls in place of the two.
+        staged: the functions in parts, one or two.
+        entries: addresses of the C functions that the core calls.
 
     Raises:
-        UntranslatedError: where a function cannot be translated, or too little of it repeats.
-        BuildError: where there is no compiler for what finds the parts.
+        UntranslatedError: if a function cannot be translated, or too little of it repeats.
+        BuildError: if the C of this folder cannot be loaded.
     """
+
+    staged: tuple[InParts, ...]
+    _addresses: dict[str, int] | None = None
 
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
-        self._run = tools().blocks_first, tools().blocks_second
-        both = [function for function in (first, second) if function is not None]
-        self.staged: tuple[InParts, ...]
+        functions = [function for function in (first, second) if function is not None]
         if assemblies is None:
-            self.staged = tuple(map(Staged, both))
+            self.staged = tuple(map(Staged, functions))
         else:
-            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in both]
+            sizes = [tuple(f.nnz_in(i) for i in range(f.n_in())) for f in functions]
             self.staged = tuple(map(Composed, assemblies, sizes))
-        self._addresses: dict[str, int] | None = None
-        self.entries = tuple(ct.cast(run, c_void_p) for run in self._run)
+        self._entries = tools().blocks_first, tools().blocks_second
+        self.entries = tuple(ct.cast(entry, c_void_p) for entry in self._entries)
 
-    def functions(self) -> tuple[FunctionsData, Any]:
-        """What one thread calls them with, and what has to be kept for as long."""
-        both = [one.function(self._addresses) for one in self.staged]
-        return FunctionsData(*(data for data, _ in both)), (both, self)
+    def functions(self) -> tuple[Any, Any]:
+        """``blocks_functions`` for one thread, and the objects that it points to."""
+        both = [staged.function(self._addresses) for staged in self.staged]
+        return BLOCKS.blocks_functions(*(data for data, _ in both)), (both, self)
 
     def call(self, which: int, *inputs: Any) -> NDArray[np.float64]:
-        """All nonzeros of the outputs of the first (0) or the second (1) function."""
+        """Evaluate the first (0) or the second (1) function: all nonzeros of its outputs."""
         data, _kept = self.functions()
-        arrays = [np.ascontiguousarray(one, dtype=float) for one in inputs]
+        arrays = [np.ascontiguousarray(values, dtype=float) for values in inputs]
         out = np.zeros(self.staged[which].outputs)
-        self._run[which](ct.byref(data), *(c_void_p(address(one)) for one in (*arrays, out)))
+        self._entries[which](ct.byref(data), *map(address, (*arrays, out)))
         return out
 
 
 class Code(Form):
-    """They are machine code."""
+    """Functions as machine code."""
 
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
@@ -107,31 +102,23 @@ class Code(Form):
 
 
 class Lists(Form):
-    """They are lists that C reads, with many parts side by side.
-
-    Args:
-        share: the part of the time of CasADi's interpreter that they may take.
+    """Functions as programs that C interprets, with many parts side by side.
 
     Raises:
-        UntranslatedError: where they would take more.
+        UntranslatedError: if they would take longer than the interpreter's time, times 0.7.
     """
 
     def __init__(
-        self,
-        first: ca.Function,
-        second: ca.Function | None,
-        assemblies: Assemblies | None = None,
-        *,
-        share: float = _WORTH,
+        self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None
     ) -> None:
         super().__init__(first, second, assemblies)
-        alone = _INSTRUCTION * instructions_of(first, second, assemblies)
-        if sum(staged.duration for staged in self.staged) > share * alone:
+        interpreted = _INSTRUCTION * instructions_of(first, second, assemblies)
+        if sum(staged.duration for staged in self.staged) > _WORTH * interpreted:
             raise UntranslatedError("too little of the functions repeats")
 
 
 def _files(texts: list[str]) -> dict[str, str]:
-    """C files with the parts, named in order; several where one would be long."""
+    """C files with the parts, named in order; several if one would be long."""
     files, size = [_HEAD], 0
     for k, text in enumerate(texts):
         if size > _FILE:

@@ -1,10 +1,9 @@
-"""A function in parts: its kinds, and the places that each part reads and writes."""
+"""A function in parts: its kinds, and the indices that each part reads and writes."""
 
 from __future__ import annotations
 
 import ctypes as ct
 from collections.abc import Iterable
-from ctypes import c_int, c_longlong, c_void_p
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,47 +11,34 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.core.evaluation.code import LANES, Lines
-from casadi_hybrid.core.evaluation.library import Graph, Ints, UntranslatedError, graph_of, starts
+from casadi_hybrid.core.evaluation.code import Lines
+from casadi_hybrid.core.evaluation.library import (
+    BLOCKS,
+    LEAF_CONSTANT,
+    LEAF_INPUT,
+    Graph,
+    Ints,
+    UntranslatedError,
+    graph_of,
+    starts,
+)
 from casadi_hybrid.core.evaluation.partition import MOST, Partition, partition
 from casadi_hybrid.utils.arrays import address
 
-# Nanoseconds of a line for each piece, and of each number in it.
-_LINE, _LANE = 5.0, 0.3
-
-
-class ProgramData(ct.Structure):
-    """``blocks_program`` of ``c/blocks.h``."""
-
-    _fields_ = [("lines", c_void_p), ("n_lines", c_int), ("row", c_int)]
-
-
-class RunData(ct.Structure):
-    """``blocks_run``."""
-
-    _fields_ = [
-        *((name, c_void_p) for name in ("part", "at", "shared")),
-        ("count", c_longlong),
-        ("program", ProgramData),
-    ]
-
-
-class FunctionData(ct.Structure):
-    """``blocks_function``."""
-
-    _fields_ = [
-        ("runs", c_void_p),
-        ("n_runs", c_longlong),
-        *((name, c_void_p) for name in ("from_", "to")),
-        ("n_copies", c_longlong),
-        ("sizes", c_int * 3),
-        *((name, c_void_p) for name in ("v", "own")),
-    ]
+_LANES: int = BLOCKS.HYBRID_LANES
+_LINE, _LANE = 5.0, 0.3  # nanoseconds of a line for each batch of lanes, and of each lane in it
 
 
 @dataclass(frozen=True)
 class Run:
-    """Parts of one kind, one after the other, and where their places begin."""
+    """Parts of one kind, evaluated one after the other.
+
+    Attributes:
+        kind: the kind.
+        at: indices of each part, a row a part, see :class:`Lines`.
+        shared: indices that all parts share.
+        count: number of parts; ``at`` may have more rows.
+    """
 
     kind: Lines
     at: Ints
@@ -61,7 +47,7 @@ class Run:
 
     @classmethod
     def of(cls, shape: Ints, slots: Any, leaving: Iterable[Any], *, sharing: bool = True) -> Run:
-        """Parts of a shape; ``slots`` and ``leaving`` are the places of each, a line a part."""
+        """Parts of a shape; ``slots`` and ``leaving`` are the indices of each, a row a part."""
         count = len(slots)
         same = (slots == slots[0]).all(axis=0) & sharing & (count > 1)
         at = np.ascontiguousarray(np.hstack([slots[:, ~same], *leaving]), dtype=np.int32)
@@ -70,16 +56,16 @@ class Run:
 
 
 class InParts:
-    """A function in parts, once these and all places are known.
+    """A function in parts.
 
     Attributes:
-        operations: of one part of each kind.
+        operations: operations of one part of each kind.
         outputs: nonzeros of all outputs.
-        runs: one after the other.
-        sizes: of the inputs, which lie in v one after the other; then come the constants.
-        constants: as they lie there.
-        size: of v.
-        source, to: outputs that are copied from v in the end.
+        runs: evaluated one after the other.
+        sizes: nonzeros of the inputs, which come first in the array v.
+        constants: come after the inputs in v.
+        size: entries of v.
+        source, target: entries of v that are copied to outputs in the end.
     """
 
     operations: int
@@ -89,58 +75,58 @@ class InParts:
     constants: NDArray[np.float64]
     size: int
     source: Ints
-    to: Ints
+    target: Ints
 
     @property
     def texts(self) -> set[str]:
-        """The C of each kind of part, with ``@`` in place of its name."""
+        """C of each kind of part, with ``@`` in place of its name."""
         return {run.kind.code[0] for run in self.runs}
 
     @property
     def duration(self) -> float:
-        """About how many nanoseconds an evaluation by lists takes."""
+        """Estimated nanoseconds of an evaluation by programs."""
         total = 0.0
         for run in self.runs:
-            pieces, lines = -(-run.count // LANES), len(run.kind.program[0])
+            pieces, lines = -(-run.count // _LANES), len(run.kind.program[0])
             total += lines * (_LINE * pieces + _LANE * max(4 * pieces, run.count))
         return total
 
-    def function(self, addresses: dict[str, int] | None) -> tuple[FunctionData, Any]:
-        """What C is handed, with memory of its own, and what has to be kept for as long.
+    def function(self, addresses: dict[str, int] | None) -> tuple[Any, Any]:
+        """``blocks_function`` with memory of its own, and the objects that it points to.
 
         Args:
-            addresses: of the compiled parts, by their text; None for lists.
+            addresses: compiled parts by their text; None for programs.
         """
         kinds = [run.kind for run in self.runs]
         if addresses is None:
-            room = LANES * max((kind.program[1] for kind in kinds), default=0)
+            room = _LANES * max((kind.program[1] for kind in kinds), default=0)
         else:
             room = max((kind.code[1] for kind in kinds), default=0)
         v, own = np.zeros(max(1, self.size)), np.zeros(max(1, room))
         begin = sum(self.sizes)
         v[begin : begin + self.constants.size] = self.constants
-        runs = (RunData * max(1, len(self.runs)))()
+        runs = (BLOCKS.blocks_run * max(1, len(self.runs)))()
         for data, run in zip(runs, self.runs, strict=False):
+            data.at, data.shared, data.count = address(run.at), address(run.shared), run.count
             if addresses is None:
                 lines, _ = run.kind.program
-                data.program = ProgramData(address(lines), len(lines), run.at.shape[1])
+                data.program = BLOCKS.blocks_program(address(lines), len(lines), run.at.shape[1])
             else:
                 data.part = addresses[run.kind.code[0]]
-            data.count = run.count
-            data.at, data.shared = address(run.at), address(run.shared)
-        made = FunctionData(
-            runs=ct.addressof(runs), n_runs=len(self.runs), from_=address(self.source),
-            to=address(self.to), n_copies=self.to.size, v=address(v), own=address(own),
-        )  # fmt: skip
-        made.sizes[: len(self.sizes)] = self.sizes
-        return made, (v, own, runs, self)
+        copies = address(self.source), address(self.target), self.target.size
+        sizes = (*self.sizes, 0, 0)[:3]
+        pointers = ct.addressof(runs), len(self.runs), *copies, sizes, address(v), address(own)
+        return BLOCKS.blocks_function(*pointers), (v, own, runs, self)
 
 
 class Staged(InParts):
-    """A function in parts.
+    """A function in parts that are searched for in its graph.
 
     Args:
         function: in scalar operations.
+
+    Raises:
+        UntranslatedError: if it cannot be translated, or too little of it repeats.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -160,24 +146,23 @@ class Staged(InParts):
         self._place(graph, parts)
 
     def _copy(self, graph: Graph) -> None:
-        """Outputs that are inputs, constants or zero."""
+        """Copies to the outputs that are inputs, constants or zero."""
         result = graph.result
         if (result < 0).any():
             self.constants = np.append(self.constants, 0.0)
-        place = np.full(graph.op.size + 1, -1, np.int32)  # the last for zero
-        of_input, of_constant = graph.op == -1, graph.op == -2
+        place = np.full(graph.op.size + 1, -1, np.int32)  # index in v; the last entry is for zero
+        of_input, of_constant = graph.op == LEAF_INPUT, graph.op == LEAF_CONSTANT
         place[:-1][of_input] = graph.a[of_input]
         place[:-1][of_constant] = self._inputs + graph.a[of_constant]
         place[-1] = self._inputs + self.constants.size - 1
-        self.to = np.flatnonzero(place[result] >= 0).astype(np.int32)
-        self.source = np.ascontiguousarray(place[result[self.to]])
+        self.target = np.flatnonzero(place[result] >= 0).astype(np.int32)
+        self.source = np.ascontiguousarray(place[result[self.target]])
         self._leaves = place[:-1]
 
     def _place(self, graph: Graph, parts: Partition) -> None:
-        """The order of the parts, and where each reads and writes."""
-        n_parts = parts.kind.size
+        """Order the parts, and find the indices that each reads and writes."""
         turn = np.lexsort((parts.kind, parts.phase))
-        # What parts hand to each other lies in the order in which it is written.
+        # Values that parts pass on lie in v in the order in which they are written.
         sizes = parts.sizes[turn]
         begins = starts(sizes)
         within = np.arange(begins[-1]) - np.repeat(begins[:-1], sizes)
@@ -192,16 +177,16 @@ class Staged(InParts):
         first_of = np.searchsorted(results[by_value], np.arange(graph.op.size))
         kinds = parts.kind[turn]
         by_kind = np.split(turn[np.argsort(kinds, kind="stable")], starts(np.bincount(kinds))[1:-1])
-        rest = [self._kind(parts, mine, place, by_value, first_of) for mine in by_kind if mine.size]
-        # Parts of one kind and several phases read of each other: side by side they may not stand.
+        rest = [self._run(parts, mine, place, by_value, first_of) for mine in by_kind if mine.size]
+        # Parts of one kind in different phases may read each other: a run has one phase.
         changes = np.flatnonzero(np.diff(kinds) | np.diff(parts.phase[turn])) + 1
-        for mine in np.split(kinds, changes) if n_parts else ():
+        for mine in np.split(kinds, changes) if kinds.size else ():
             kind, count = mine[0], mine.size
             self.runs.append(replace(rest[kind], count=count))
             rest[kind] = replace(rest[kind], at=rest[kind].at[count:])
 
-    def _kind(self, parts: Partition, mine: Any, place: Ints, by_value: Ints, first_of: Any) -> Run:
-        """The parts of a kind."""
+    def _run(self, parts: Partition, mine: Any, place: Ints, by_value: Ints, first_of: Any) -> Run:
+        """All parts ``mine`` of one kind; outputs of value v are by_value[first_of[v]:]."""
         head = int(mine[0])
         shape = parts.shape[parts.begin[head] : parts.begin[head + 1]]
         slots = np.arange(parts.slot_begin[head + 1] - parts.slot_begin[head])

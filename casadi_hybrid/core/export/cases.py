@@ -12,7 +12,7 @@ from casadi_hybrid.core.export.export import Case
 from casadi_hybrid.utils.errors import InputError
 
 _PUSH = 1e-3
-"""By how much the stored start is moved away from the solution, so that there is a way to go."""
+"""Distance of the stored start from the solution, relative and absolute."""
 _MULTIPLIERS = "lam_x0", "lam_g0", "warm_start"
 _START = "x0", "lam_x0", "lam_g0"
 
@@ -24,19 +24,25 @@ def gather(
     *,
     cold: bool,
 ) -> tuple[Case | None, tuple[Case, ...]]:
-    """Solve with the arguments, again from beside the solution, and then the loop.
+    """Solve with the arguments, again from near the solution, and then the loop.
 
-    The loop are changes of the arguments, one a solve; each begins where the one before ended. The
-    solve without multipliers, where ``cold`` asks for it, is returned before the others.
+    Args:
+        solve: the solver.
+        arguments: of the first solve.
+        loop: changes of the arguments, one a solve; each begins at the answer before.
+        cold: True to solve without multipliers too.
+
+    Returns:
+        The solve without multipliers or None, and all other solves.
 
     Raises:
-        InputError: where a solve fails, or the bounds of one are of other kinds.
+        InputError: if a solve fails, or has bounds of other kinds.
     """
     plain = {key: value for key, value in arguments.items() if key not in _MULTIPLIERS}
-    alone = None
+    without_multipliers = None
     if cold and len(plain) < len(arguments):
         label = "the solve without multipliers, which an export with cold=False does without,"
-        alone = _solved(solve, plain, label)
+        without_multipliers = _solved(solve, plain, label)
     if arguments:
         first = _solved(solve, arguments, "the solve with the given arguments")
     else:
@@ -53,25 +59,27 @@ def gather(
     for number, change in enumerate(loop, 1):
         label = f"solve {number} of the loop"
         last = cases[-1].answer
-        given = {key: value for key, value in arguments.items() if key not in _START}
-        case = _warm(solve, {**given, "x0": last.x, **change}, last, label)
+        others = {key: value for key, value in arguments.items() if key not in _START}
+        case = _warm(solve, {**others, "x0": last.x, **change}, last, label)
         if kinds_of(case.answer.bounds) != kinds_of(first.bounds):
             raise InputError(
                 f"{label} has bounds of other kinds than the first solve: a variable stays fixed "
                 "or free, a row an equation, an inequality or without bounds"
             )
         cases.append(case)
-    none = np.zeros_like(first.lam_x), np.zeros_like(first.lam_g)
-    from_start = Case(*none, first if alone is None else alone, of_solution=False)
+    zeros = np.zeros_like(first.lam_x), np.zeros_like(first.lam_g)
+    from_start = Case(
+        *zeros, first if without_multipliers is None else without_multipliers, of_solution=False
+    )
     return from_start if cold else None, tuple(cases)
 
 
-def _warm(solve: Callable[..., Any], arguments: dict[str, Any], from_: Any, label: str) -> Case:
-    """A solve from multipliers: those given, else those of a solution."""
-    arguments = {"lam_x0": from_.lam_x, "lam_g0": from_.lam_g, **arguments}
+def _warm(solve: Callable[..., Any], arguments: dict[str, Any], solution: Any, label: str) -> Case:
+    """A solve from multipliers: from the arguments, else of the solution."""
+    arguments = {"lam_x0": solution.lam_x, "lam_g0": solution.lam_g, **arguments}
     lam_x0, lam_g0 = (np.array(arguments[key], dtype=float).ravel() for key in _START[1:])
     if not (lam_x0.any() or lam_g0.any()):  # no bound is active
-        arguments["warm_start"] = from_
+        arguments["warm_start"] = solution
     return Case(lam_x0, lam_g0, _solved(solve, arguments, label))
 
 

@@ -1,4 +1,4 @@
-"""An export, compiled and run beside Python: ``compare`` returns the largest difference."""
+"""Compile an export, run it, and compare its answers with Python's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,8 @@ import numpy as np
 
 from casadi_hybrid.core.export.export import Case, Export
 from casadi_hybrid.problem.building import BuildError
-from casadi_hybrid.problem.building.compiler import (
-    Compiler,
-    environment,
-    find_compiler,
-    nothing_found,
-)
+from casadi_hybrid.problem.building import compiler as compilers
+from casadi_hybrid.problem.building.compiler import Compiler
 from casadi_hybrid.utils.inputs import Vector
 
 _WARNINGS = "-Wall", "-Wextra", "-Werror", "-pedantic"
@@ -37,10 +33,10 @@ class Comparison:
 
     Attributes:
         compiler: name and version.
-        solved: how many of the solves from multipliers were solved, and of how many.
-        difference: the largest of any output from Python's, relative to max(1, |output|), of all
-            solves that were solved.
-        cold: status and steps of the solve from the user's start, where that is exported.
+        solved: number of the solves from multipliers that were solved, and of all of them.
+        difference: largest difference of an output from Python's, relative to max(1, |output|),
+            over the solves that were solved.
+        cold: status and steps of the solve from the user's start; None if it is not exported.
     """
 
     compiler: str
@@ -75,34 +71,34 @@ def compare(export: Export, compiler: Compiler | None = None) -> Comparison:
     Raises:
         BuildError: if there is no compiler, or the files do not compile.
     """
-    compiler = compiler or find_compiler()
+    compiler = compiler or compilers.find_compiler()
     if compiler is None:
-        raise BuildError(nothing_found())
+        raise BuildError(compilers.nothing_found())
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "replay"
         sources = [file for file in export.files if file.endswith(".c") and file != "main.c"]
-        words = [*flags_of(compiler), *sources, "-lm", GARBAGE, "-o", str(program)]
-        run([*compiler.command, *words], export.folder)
+        arguments = [*flags_of(compiler), *sources, "-lm", GARBAGE, "-o", str(program)]
+        run([*compiler.command, *arguments], export.folder)
         rows = replayed(program, export.solves)
-    apart = [0.0]
+    differences = [0.0]
     for case, (status, _, numbers) in zip(export.solves, rows, strict=True):
         if status == 0:
             expected = np.concatenate(list(case.outputs().values()))
             size = np.maximum(1.0, np.abs(expected))
-            apart.append(float(np.max(np.abs(numbers - expected) / size)))
+            differences.append(float(np.max(np.abs(numbers - expected) / size)))
     cold = None if export.cold is None else rows.pop()[:2]
     solved = sum(status == 0 for status, _, _ in rows)
-    return Comparison(str(compiler), (solved, len(rows)), max(apart), cold)
+    return Comparison(str(compiler), (solved, len(rows)), max(differences), cold)
 
 
 def flags_of(compiler: Compiler) -> list[str]:
-    """Strict flags, and those that keep this compiler from code for this very processor."""
+    """Strict flags, and this compiler's flags for portable code."""
     portable = [f for f in compiler.flags if f.startswith(("-mcpu", "-fno-sanitize"))]
     return [*STRICT, *SECTIONS, *portable]
 
 
 def replayed(program: Path, cases: Sequence[Case]) -> list[tuple[int, int, Vector]]:
-    """Status, steps and numbers of every solve, by a program made of ``replay.c``."""
+    """Status, steps and numbers of every solve, by the program of ``replay.c``."""
     rows = [line.split() for line in run([str(program)], program.parent, spoken(cases)).split("\n")]
     return [(int(row[0]), int(row[1]), np.array(row[2:], dtype=float)) for row in rows if row]
 
@@ -121,9 +117,15 @@ def run(words: Sequence[str], folder: Path, text: str = "") -> str:
     """
     try:
         done = subprocess.run(
-            words, input=text, capture_output=True, text=True, check=False,
-            cwd=folder, env=environment(), timeout=_SECONDS,
-        )  # fmt: skip
+            words,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env=compilers.environment(),
+            timeout=_SECONDS,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{shlex.join(words)} cannot be run: {error}") from None
     if done.returncode:

@@ -1,4 +1,4 @@
-"""The C sources of the core that go with an export, and the words of its statuses."""
+"""C sources of the core for an export, and sentences for its statuses."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _WARM = {
     "BAD_NUMBERS": "a number is not finite, or bounds cross",
     "NO_GUESS": "there is no warm start",
 }
-"""Statuses that ``hybrid_sqp`` returns."""
+"""Statuses of ``hybrid_sqp``."""
 _WHOLE = "SOLVED", "OTHER_PATTERN", "BAD_NUMBERS"
 """Statuses of an export of the whole method; all others become "unsolved"."""
 _UNSOLVED = "UNSOLVED", -1, "it is not solved: stop says why, and point what x is"
 
 
 def core_sources() -> dict[str, str]:
-    """Files of the core by name: those of the folders in ``c``, side by side.
+    """Files of all folders of the core by name.
 
     Raises:
         BuildError: if the package was installed without its C sources.
@@ -48,7 +48,7 @@ def core_sources() -> dict[str, str]:
 
 
 def portable_sources() -> dict[str, str]:
-    """Files of the core that a target without an operating system compiles.
+    """Files of the core for a target without an operating system.
 
     Threads, the clock and the analysis need more headers of C; an export has its plan instead.
     """
@@ -60,7 +60,7 @@ def portable_sources() -> dict[str, str]:
 
 
 def mark() -> str:
-    """Name in C that differs for every version of the core."""
+    """Name in C that identifies this version of the core."""
     files = sorted(core_sources().items())
     text = "\0".join(part for file in files for part in file)
     return f"hybrid_core_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
@@ -78,15 +78,15 @@ def words_of(prefix: str, *, cold: bool) -> dict[str, str]:
     """Statuses for the templates: members of an ``enum``, cases of a ``switch``, table rows.
 
     Args:
-        prefix: of the names in C, with the line at its end.
-        cold: whether the whole method is exported; else the warm mode alone.
+        prefix: of the names in C, with an underscore at its end.
+        cold: True if the whole method is exported, False for the warm mode alone.
     """
     status = {name: _WARM[name] for name in (_WHOLE if cold else _WARM)}
-    points = {one.name: one.value for one in PointStatus}
-    points["UNDEFINED_POINT"] = points.pop("UNDEFINED")  # a status of a run has that name in C
+    points = {point.name: point.value for point in PointStatus}
+    points["UNDEFINED_POINT"] = points.pop("UNDEFINED")  # in C a status has the shorter name
     enumerations = {
         "status": [*_numbered("", status), *([_UNSOLVED] if cold else [])],
-        "stop": [*_numbered("STOP_", {one.name: one.value for one in StopReason})],
+        "stop": [*_numbered("STOP_", {reason.name: reason.value for reason in StopReason})],
         "point": [*_numbered("", points)],
     }
     words: dict[str, str] = {}

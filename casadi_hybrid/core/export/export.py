@@ -35,19 +35,16 @@ _FORMS = {
 _NAME = re.compile(r"(?!hybrid_)[A-Za-z](?:_?[A-Za-z0-9])*", re.IGNORECASE)
 LONGEST = 63
 """Characters of a name that a compiler of C99 tells apart (ISO/IEC 9899:1999, 5.2.4.1)."""
-_TAKEN = frozenset((
-    *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits"),
-    *("locale", "math", "setjmp", "signal", "stdarg", "stdbool", "stddef", "stdint", "stdio"),
-    *("stdlib", "string", "tgmath", "time", "wchar", "wctype", "main", "replay", "hybrid", "auto"),
-    *("case", "char", "const", "default", "do", "double", "enum", "extern", "goto", "inline"),
-    *("int", "long", "register", "restrict", "short", "signed", "sizeof", "static", "struct"),
-    *("switch", "typedef", "union", "unsigned", "void", "volatile"),
-    # Targets that CMake has, and the library of the functions of math.h.
-    *("all", "all_build", "clean", "edit_cache", "help", "install", "m", "package"),
-    *("package_source", "rebuild_cache", "run_tests", "test", "zero_check"),
-))  # fmt: skip
+_TAKEN = """\
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg
+stdbool stddef stdint stdio stdlib string tgmath time wchar wctype main replay hybrid auto case
+char const default do double enum extern goto inline int long register restrict short signed
+sizeof static struct switch typedef union unsigned void volatile all all_build clean edit_cache
+help install m package package_source rebuild_cache run_tests test zero_check
+"""
+"""Headers and keywords of C, files of an export, targets of CMake, and the library ``m``."""
 _MARK = """\
-/* Which core this is: what was written beside another one does not link with it. */
+/* Version of the core: an export with another version does not link with it. */
 extern const int {0};
 const int {0} = 0;
 """
@@ -55,12 +52,12 @@ const int {0} = 0;
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One solve: the start's multipliers, and the answer of Python, which knows the rest.
+    """One solve: the multipliers of its start, and Python's answer.
 
     Attributes:
-        lam_x0, lam_g0: as given.
+        lam_x0, lam_g0: multipliers of the start.
         answer: the result.
-        of_solution: whether the multipliers are those of a solution, also where all are zero.
+        of_solution: True if the multipliers are those of a solution, even if all are zero.
     """
 
     lam_x0: Vector
@@ -70,15 +67,14 @@ class Case:
 
     def inputs(self) -> dict[str, Vector]:
         """Arguments of the solver in C, in the order in which ``replay.c`` reads them."""
-        answer, bounds = self.answer, self.answer.bounds
-        return {
-            "x0": answer.x0, "p": answer.p, "lbx": bounds.lbx, "ubx": bounds.ubx,
-            "lbg": bounds.lbg, "ubg": bounds.ubg, "lam_x0": self.lam_x0, "lam_g0": self.lam_g0,
-            "of_solution": np.array([float(self.of_solution)]),
-        }  # fmt: skip
+        bounds = self.answer.bounds
+        numbers = {"x0": self.answer.x0, "p": self.answer.p}
+        numbers |= {"lbx": bounds.lbx, "ubx": bounds.ubx, "lbg": bounds.lbg, "ubg": bounds.ubg}
+        numbers |= {"lam_x0": self.lam_x0, "lam_g0": self.lam_g0}
+        return numbers | {"of_solution": np.array([float(self.of_solution)])}
 
     def outputs(self) -> dict[str, Vector]:
-        """Its expected answer, in the order in which ``replay.c`` writes it."""
+        """Expected answer, in the order in which ``replay.c`` writes it."""
         a = self.answer
         return {"f": np.array([a.f]), "x": a.x, "g": a.g, "lam_x": a.lam_x, "lam_g": a.lam_g}
 
@@ -88,15 +84,14 @@ class Export:
     """The files of an export, its sizes, and its solves in Python.
 
     Attributes:
-        folder, name: where, and what names begin with.
-        files: the files' names, those of the core too.
+        folder, name: folder of the files, and prefix of all names.
+        files: names of the files, with the core's.
         memory, input, output: bytes of the structures ``NAME_memory``, ``NAME_in``, ``NAME_out``.
         tables: bytes of the constant tables of the plan.
-        form: of the functions, "parts", "loops" or "straight".
-        cases: the stored start first, then the solves of the loop.
-        cold: the solve from a start as it was given; None where the warm mode is alone.
-        controller: bytes of ``NAME_controller``, which has the memory of all its solvers; 0 of a
-            solver alone.
+        form: form of the functions, "parts", "loops" or "straight".
+        cases: the solve from the stored start, then the solves of the loop.
+        cold: the solve from the user's start; None if the warm mode alone is exported.
+        controller: bytes of ``NAME_controller``, with the memory of all its solvers; 0 without one.
     """
 
     folder: Path
@@ -118,40 +113,39 @@ class Export:
 
     @property
     def solves(self) -> tuple[Case, ...]:
-        """All of them, that from a start as it was given last."""
+        """All solves; the one from the user's start comes last."""
         return self.cases if self.cold is None else (*self.cases, self.cold)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
-        return {
-            "folder": str(self.folder), "name": self.name, "files": list(self.files),
-            "memory": self.memory, "input": self.input, "output": self.output,
-            "controller": self.controller,
-            "tables": self.tables, "form": self.form, "looped": self.looped,
-            "solves": len(self.cases), "cold": self.cold is not None,
-        }  # fmt: skip
+        sizes = ("memory", "input", "output", "controller", "tables", "form", "looped")
+        figures = {"folder": str(self.folder), "name": self.name, "files": list(self.files)}
+        figures |= {size: getattr(self, size) for size in sizes}
+        return figures | {"solves": len(self.cases), "cold": self.cold is not None}
 
     def __str__(self) -> str:
         lines = sum((self.folder / f).read_text("utf-8").count("\n") for f in self.files)
-        own = f"{self.controller} bytes, its solvers' memory in it"
+        controller = ""
+        if self.controller:
+            controller = f"\ncontroller          {self.controller} bytes, its solvers' memory in it"
         return (
             f"{self.name}: {len(self.files)} files, {lines} lines in {self.folder}\n"
             f"modes               {'warm and cold' if self.cold else 'the warm mode alone'}\n"
             f"functions           {_FORMS[self.form]}\n"
             f"memory of a solve   {self.memory} bytes\n"
             f"input, output       {self.input} and {self.output} bytes\n"
-            f"tables of the plan  {self.tables} bytes"
-        ) + (f"\ncontroller          {own}" if self.controller else "")
+            f"tables of the plan  {self.tables} bytes{controller}"
+        )
 
 
 def check_name(name: str) -> str:
-    """Return the name if C and files can have it, else refuse it."""
+    """Return the name if it is valid for C and for files, else refuse it."""
     flaw = ""
     if len(name) > LONGEST:
         flaw = f"of {len(name)} characters, and C99 tells no more than {LONGEST} apart"
     elif not _NAME.fullmatch(name):
         flaw = "but has to be letters, digits and single _ between them, a letter first, no hybrid_"
-    elif name.lower() in _TAKEN or keyword.iskeyword(name):
+    elif name.lower() in _TAKEN.split() or keyword.iskeyword(name):
         flaw = "which C, one of its libraries, CMake or the core has already"
     if flaw:
         raise InputError(
@@ -162,7 +156,7 @@ def check_name(name: str) -> str:
 
 
 def check_problem(problem: Problem) -> None:
-    """Refuse a problem whose functions cannot be written, before anything is solved."""
+    """Refuse a problem whose functions cannot be written, before a solve."""
     functions = problem.functions
     if functions.backend == "compiled":
         raise InputError("the problem's functions are compiled; export it made without compile")
@@ -179,32 +173,31 @@ def write(
     loops: bool | None,
     cold: Case | None,
 ) -> Export:
-    """Write everything into a folder, which is made where it is missing.
+    """Write all files into a folder, which is made if it is missing.
 
     Args:
         problem: see :func:`check_problem`.
-        limits: the tolerances of the stored start.
-        cases: the stored start with its answer, then others of the same kinds of bounds.
-        folder: where. Files of the same names are replaced, and so is the core of another version.
-        name: what names begin with, see :func:`check_name`.
-        loops: whether what repeats stays loops in the functions; None: where straight code is
-            long.
-        cold: a solve from a start as it was given; None writes the warm mode alone.
+        limits: tolerances of the stored start.
+        cases: the stored start with its answer, then others with the same kinds of bounds.
+        folder: replaces files of the same names, and a core of another version.
+        name: prefix of all names, see :func:`check_name`.
+        loops: True to write repeated parts as loops, None to do so if straight code is long.
+        cold: the solve from the user's start; None writes the warm mode alone.
     """
     library = engine()
     plan = plan_of(library, problem, cases[0].answer.bounds)
     generated = generate(problem.functions, name, loops)
-    own = mark()
-    core = {**portable_sources(), "mark.c": _MARK.format(own)}
+    version = mark()
+    core = {**portable_sources(), "mark.c": _MARK.format(version)}
     text, size = plan_text(plan, name)
     options = options_of(problem, limits) if cold else None
     words = layout(library, plan, generated, options, name)
     versions = {"VERSION": casadi_hybrid.__version__, "CASADI": ca.CasadiMeta.version()}
-    words |= {"MARK": own, "tables": size, **versions}
+    words |= {"MARK": version, "tables": size, **versions}
     files = {f"core/{file}": content for file, content in core.items()}
     for template in sorted(_TEMPLATES.iterdir()):
         files[template.name.replace("NAME", name)] = filled(template.read_text("utf-8"), words)
-    for part in ("control", "ahead", "softened", "search"):  # of an export before
+    for part in ("control", "ahead", "softened", "search"):  # of an earlier export
         for path in folder.glob(f"{name}_{part}*.[ch]"):
             path.unlink()
     files[f"{name}_plan.c"] = text
@@ -214,10 +207,8 @@ def write(
     _remove_other(folder / "core")
     for file, content in files.items():
         (folder / file).write_text(content, encoding="utf-8")
-    return Export(
-        folder, name, tuple(sorted(files)), words["memory"], words["input"], words["output"], size,
-        generated.form, tuple(cases), cold,
-    )  # fmt: skip
+    sizes = words["memory"], words["input"], words["output"], size
+    return Export(folder, name, tuple(sorted(files)), *sizes, generated.form, tuple(cases), cold)
 
 
 def _remove_other(core: Path) -> None:
@@ -229,26 +220,26 @@ def _remove_other(core: Path) -> None:
 
 def filled(template: str, words: Mapping[str, Any]) -> str:
     """Fill a template; a part between ``@if WORD@`` and ``@end@`` stays if the word is true."""
-    found = 1
-    while found:
-        template, found = _PART.subn(lambda part: part[2] if words[part[1]] else "", template)
-    return re.sub(r"@(\w+)@", lambda word: str(words[word[1]]), template)
+    replaced = 1
+    while replaced:
+        template, replaced = _PART.subn(lambda m: m[2] if words[m[1]] else "", template)
+    return re.sub(r"@(\w+)@", lambda m: str(words[m[1]]), template)
 
 
 def _stored(case: Case, limits: Limits, name: str, cold: bool) -> str:
-    """The file with the stored start and the answer from there."""
-    tolerances, inputs, outputs = limits.tolerances, case.inputs(), case.outputs()
-    numbers = {
-        **inputs, "tol": limits.scaled_tol, "feasibility": tolerances.feasibility,
-        "stationarity": tolerances.stationarity, "complementarity": tolerances.complementarity,
-        "max_iter": int(limits.max_iter), "of_solution": 1,
-        **({"max_time": limits.max_time, "now": 0} if cold else {}),
-    }  # fmt: skip
+    """The file with the stored start and its answer."""
+    tolerances, tol = limits.tolerances, limits.scaled_tol
+    numbers: dict[str, Any] = {**case.inputs(), "tol": tol, "feasibility": tolerances.feasibility}
+    numbers |= {"stationarity": tolerances.stationarity}
+    numbers |= {"complementarity": tolerances.complementarity}
+    numbers |= {"max_iter": int(limits.max_iter), "of_solution": 1}
+    if cold:
+        numbers |= {"max_time": limits.max_time, "now": 0}
     steps = case.answer.iterations
-    answer = {**outputs, "f": case.answer.f, "status": 0, "steps": steps}
+    answer = {**case.outputs(), "f": case.answer.f, "status": 0, "steps": steps}
     return (
-        f"/* A start beside a solution of {name}, and what Python answered from there: of the\n"
-        " * residuals and factorizations it says nothing. */\n"
+        f"/* A start near a solution of {name}, and Python's answer from there, without residuals\n"
+        " * and factorizations. */\n"
         f'#include <math.h>\n\n#include "{name}.h"\n\n'
         f"const {name}_in {name}_stored = {structure(numbers)};\n\n"
         f"const {name}_out {name}_expected = {structure(answer)};\n"

@@ -19,28 +19,26 @@ from casadi_hybrid.utils.errors import InputError, last_line
 PARTS, LOOPS, STRAIGHT = "parts", "loops", "straight"
 """Repeated parts once, with tables; CasADi's loops over mapped stages; every operation."""
 QUIETED = ("unused-parameter", "unused-variable", "unused-function", "sign-compare")
-"""Warnings that CasADi's text may give, and that are taken out in it."""
-_OPTIONS = {
-    "casadi_int": "int", "casadi_real": "double", "with_header": False, "main": False,
-    "mex": False, "verbose": False,
-}  # fmt: skip
+"""Warnings that CasADi's text may cause, and that a pragma in it disables."""
+_TYPES = {"casadi_int": "int", "casadi_real": "double"}
+_OMITTED = dict.fromkeys(("with_header", "main", "mex", "verbose"), False)
 _FEW = 2000
-"""Scalar operations of both functions up to which straight code is small anyway."""
+"""Scalar operations of both functions up to which straight code is small."""
 _WRITTEN = 20
-"""About how many characters CasADi writes for an operation of straight code."""
+"""Characters that CasADi writes for an operation of straight code, approximately."""
 _SHORTER = 0.75
-"""Largest length of parts relative to straight code, unless asked for: gcc takes minutes over a
-hundred thousand lines of it, and seconds over half as much text in parts."""
+"""Largest length of parts relative to straight code, unless loops are asked for. gcc takes minutes
+for a hundred thousand lines of straight code, and seconds for half as much text in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The generated text and the sizes of the memory its functions work in.
+    """The generated text and the sizes of its work arrays.
 
     Attributes:
-        text: of the file; it has ``NAME_first`` and ``NAME_second``.
+        text: of the file, with ``NAME_first`` and ``NAME_second``.
         form: :data:`PARTS`, :data:`LOOPS` or :data:`STRAIGHT`.
-        arg, res, iw, w: places of each kind.
+        arg, res, iw, w: lengths of the work arrays.
     """
 
     text: str
@@ -56,13 +54,13 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
 
     Args:
         functions: of a problem with second derivatives.
-        name: what external names begin with.
-        loops: whether what repeats stays loops; None: where straight code would be long. Those of
-            parts come first: CasADi's, of mapped stages, take more memory, code and time.
+        name: prefix of external names.
+        loops: True to write repeated parts as loops, None to do so if straight code is long. Parts
+            come first: CasADi's loops over mapped stages take more memory, code and time.
 
     Raises:
-        InputError: where CasADi writes no C for a part of the problem, or one that keeps memory or
-            needs more than an export has, or where there are no loops.
+        InputError: if CasADi writes no C for the problem, or C that keeps memory or needs more than
+            an export has, or if loops are asked for and there are none.
     """
     first, second = functions.first, functions.with_hessian("curvature")
     looped = None
@@ -92,8 +90,8 @@ def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
     """Write functions by CasADi's code of them.
 
     Args:
-        functions: with the names that they have in C.
-        name: what the names of everything else in the text begin with.
+        functions: with their names in C.
+        name: prefix of all other names in the text.
     """
     refuse_foreign(functions)
     text = with_own(_text(functions, name), name)
@@ -112,17 +110,17 @@ def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
 
 
 def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
-    """The unexpanded functions, where there are such with the same patterns."""
+    """The unexpanded functions, if there are any with the same patterns."""
     first, second = functions.first, functions.with_hessian("curvature")
     if not first.is_a("SXFunction"):
         return first, second
     if functions.unexpanded is None:
         return None
-    found = functions.unexpanded.first, functions.unexpanded.with_hessian("curvature")
-    for a, b in zip(found, (first, second), strict=True):
+    looped = functions.unexpanded.first, functions.unexpanded.with_hessian("curvature")
+    for a, b in zip(looped, (first, second), strict=True):
         if any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
             return None
-    return found
+    return looped
 
 
 def named(function: ca.Function, name: str) -> ca.Function:
@@ -136,7 +134,9 @@ def named(function: ca.Function, name: str) -> ca.Function:
 def _text(functions: Iterable[ca.Function], name: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         try:
-            generator = ca.CodeGenerator("functions.c", {**_OPTIONS, "prefix": f"{name}_"})
+            generator = ca.CodeGenerator(
+                "functions.c", {**_TYPES, **_OMITTED, "prefix": f"{name}_"}
+            )
             for function in functions:
                 generator.add(function)
             generator.generate(folder + os.sep)

@@ -1,4 +1,4 @@
-"""Sizes and kinds of bounds of an export, as words for its templates."""
+"""Sizes and kinds of bounds of an export, for its templates."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from casadi_hybrid.core.export.functions import LOOPS, PARTS, QUIETED, Generated
 from casadi_hybrid.core.export.tables import fields
 
 CLOSE = 1e-9
-"""How near the example has to come to Python's answer, for another C library's sin and exp."""
+"""Largest difference of the example from Python's answer: C libraries differ in sin and exp."""
 _POINTER = ct.sizeof(ct.c_void_p)
 
 
 def layout(
     library: Any, plan: Plan, generated: Generated, options: Any, name: str
 ) -> dict[str, Any]:
-    """Words for the templates.
+    """Values of the words in the templates.
 
     ``memory``, ``input`` and ``output`` are the bytes of ``NAME_memory``, ``NAME_in`` and
-    ``NAME_out`` as C lays them out on this machine.
+    ``NAME_out`` on this machine.
 
     Args:
         library: the core.
         plan: of the problem.
-        generated: its functions.
+        generated: functions of the problem.
         options: of the method; None for the warm mode alone.
         name: of the export.
     """
@@ -52,26 +52,25 @@ def layout(
 
     clock, verdict = (8 + _POINTER, 16) if cold else (0, 0)
     g_at = 1 + data.nnz_gradient
-    return {
-        "NAME": name, "UPPER": upper, "n_x": n, "n_g": data.n_g, "n_p": data.n_p,
-        "places_g": m, "places_p": p, "entries_J": J,
-        "numbers": doubles, "integers": ints, "own": own, "cold": cold, "warm": not cold,
-        "options": "" if options is None else fields(options, "    "),
-        "size_arg": generated.arg, "size_res": generated.res, "size_iw": generated.iw,
-        "size_w": generated.w, "g_at": g_at, "J_at": g_at + data.nnz_g,
-        "closeness": CLOSE, "kinds": _kinds(data), "memory": ct.sizeof(Memory),
-        # Numbers of eight bytes, and whole numbers, rounded up to eight.
-        "input": 8 * (4 * n + p + 3 * m + 4) + 8 + clock,
-        "output": 8 * (2 * n + 2 * m + 4) + 16 + verdict, "pointer": _POINTER,
-        "shape": "; mapped stages are loops" if generated.form == LOOPS else "",
-        "parts": generated.form == PARTS, "casadi": generated.form != PARTS,
-        "pragmas": ", ".join(f"`-W{word}`" for word in QUIETED),
-        **words_of(f"{upper}_", cold=cold),
-    }  # fmt: skip
+    words = {"NAME": name, "UPPER": upper, "n_x": n, "n_g": data.n_g, "n_p": data.n_p}
+    words |= {"places_g": m, "places_p": p, "entries_J": J, "g_at": g_at, "J_at": g_at + data.nnz_g}
+    words |= {"numbers": doubles, "integers": ints, "own": own, "cold": cold, "warm": not cold}
+    words |= {"size_arg": generated.arg, "size_res": generated.res}
+    words |= {"size_iw": generated.iw, "size_w": generated.w}
+    words |= {"parts": generated.form == PARTS, "casadi": generated.form != PARTS}
+    words["options"] = "" if options is None else fields(options, "    ")
+    words["shape"] = "; mapped stages are loops" if generated.form == LOOPS else ""
+    words["pragmas"] = ", ".join(f"`-W{word}`" for word in QUIETED)
+    words |= {"closeness": CLOSE, "kinds": _kinds(data), "pointer": _POINTER}
+    # Numbers of eight bytes, and whole numbers, rounded up to eight.
+    words["input"] = 8 * (4 * n + p + 3 * m + 4) + 8 + clock
+    words["output"] = 8 * (2 * n + 2 * m + 4) + 16 + verdict
+    words["memory"] = ct.sizeof(Memory)
+    return words | words_of(f"{upper}_", cold=cold)
 
 
 def _kinds(data: Any) -> str:
-    """The kinds of the bounds in words."""
+    """Numbers of bounds of each kind, as a sentence."""
     fixed = _bytes(data.kind_x, data.n_x).count(EQUAL)
     rows = _bytes(data.kind_g, data.n_g)
     return (

@@ -1,4 +1,4 @@
-"""Refusals of problems whose functions need more than the three headers that an export has."""
+"""Refuse problems whose functions need more than the three headers of an export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from casadi_hybrid.core.evaluation.operations import name_of
 from casadi_hybrid.utils.errors import InputError
 
 HEADERS = ("math.h", "string.h", "float.h")
-"""All that an export includes."""
+"""Headers that an export includes."""
 _PRINTS = tuple(
     getattr(ca, name) for name in ("OP_PRINTME", "OP_MONITOR", "OP_DUMP") if hasattr(ca, name)
 )  # CasADi 3.7 has no OP_DUMP
@@ -25,7 +25,7 @@ _FOREIGN = {
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 _OPENMP = re.compile(r"^[ \t]*#pragma omp [^\n]*\n", re.MULTILINE)
 _ERFINV = re.compile(r"\berfinv\s*\(")
-# CasADi's own formula: there is none in C99.
+# CasADi's formula; C99 has no erfinv.
 _ERFINV_TEXT = """\
 #include <math.h>
 static double {name}(double x) {{
@@ -58,31 +58,31 @@ static double {name}(double x) {{
 def refuse_foreign(functions: Iterable[ca.Function]) -> None:
     """Refuse functions that CasADi writes no C for."""
     foreign = [
-        _FOREIGN[kind].format(repr(one.name()))
-        for one in _every(functions)
-        if (kind := one.class_name()) in _FOREIGN
+        _FOREIGN[function.class_name()].format(repr(function.name()))
+        for function in _with_called(functions)
+        if function.class_name() in _FOREIGN
     ]
     if foreign:
         _refuse(f"there is no C for {_listed(foreign)}")
 
 
 def with_own(text: str, name: str) -> str:
-    """Add ``erfinv``, which C99 lacks, by CasADi's formula.
+    """Add ``erfinv``, which C99 lacks, by CasADi's formula, and remove pragmas of OpenMP.
 
-    Maps with OpenMP become loops, with the same numbers: a pragma is a warning where it is unknown.
+    A map without its pragma is a loop with the same numbers; an unknown pragma causes a warning.
     """
     text = _OPENMP.sub("", text)
-    own = f"{name}_erfinv"
-    changed, count = _ERFINV.subn(f"{own}(", text)
-    return f"{_ERFINV_TEXT.format(name=own)}{changed}" if count else text
+    erfinv = f"{name}_erfinv"
+    changed, count = _ERFINV.subn(f"{erfinv}(", text)
+    return f"{_ERFINV_TEXT.format(name=erfinv)}{changed}" if count else text
 
 
 def refuse_unwritten(text: str, functions: Iterable[ca.Function]) -> None:
-    """Refuse a text that includes other headers, naming the operation that prints, if one does.
+    """Refuse a text that includes other headers; name the operation that prints, if there is one.
 
     Args:
-        text: C that CasADi wrote.
-        functions: of which it is.
+        text: C that CasADi wrote for the functions.
+        functions: the functions.
     """
     headers = set(_INCLUDE.findall(text)) - set(HEADERS)
     if headers:
@@ -104,14 +104,14 @@ def _listed(words: Iterable[str]) -> str:
 
 def _printing(functions: Iterable[ca.Function]) -> Iterator[str]:
     """Operations that print or write files, each with its function."""
-    for one in _every(functions):
-        if one.is_a("SXFunction") or one.is_a("MXFunction"):
-            ids = {one.instruction_id(k) for k in range(one.n_instructions())}
-            yield from (f"{name_of(k)} (in {one.name()!r})" for k in ids if k in _PRINTS)
+    for function in _with_called(functions):
+        if function.is_a("SXFunction") or function.is_a("MXFunction"):
+            ids = {function.instruction_id(k) for k in range(function.n_instructions())}
+            yield from (f"{name_of(k)} (in {function.name()!r})" for k in ids if k in _PRINTS)
 
 
-def _every(functions: Iterable[ca.Function]) -> Iterator[ca.Function]:
-    """The functions and all that are called in them."""
-    for one in functions:
-        yield one
-        yield from one.find_functions()
+def _with_called(functions: Iterable[ca.Function]) -> Iterator[ca.Function]:
+    """The functions and all functions that they call."""
+    for function in functions:
+        yield function
+        yield from function.find_functions()

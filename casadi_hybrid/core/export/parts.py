@@ -1,6 +1,6 @@
-"""The functions of a problem in parts: what repeats in them is written once, and tables say where.
+"""The functions of a problem in parts: code once for equal parts, and tables of their indices.
 
-What finds the parts is what compiles them for the engine, :mod:`casadi_hybrid.core.evaluation`.
+:mod:`casadi_hybrid.core.evaluation` finds the parts, as for compiled functions.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from casadi_hybrid.problem.graph.functions import Functions
 _HEAD = """\
 /* The functions of {name} in parts.
  *
- * What repeats in them, as the stages of a horizon do, is one C function, and tables say where each
- * of the equal parts reads and writes.
+ * Repeated parts, such as the stages of a horizon, share one C function; tables have the indices
+ * that each part reads and writes.
  *
- * In v lie the inputs, constants, and what parts hand to each other; outputs go to out, own is
- * memory of one part. A row of at has the places of a part: in v of what it reads, in out or v of
- * what it makes. Those in v that all of them read are in shared. */
+ * v: inputs, constants, and values that parts pass on; out: outputs; own: memory of one part.
+ * A row of at: the indices of one part, in v of its inputs, in out or v of its results.
+ * shared: indices in v that all parts read. */
 #include <math.h>
 #include <string.h>
 """
@@ -35,57 +35,58 @@ _TITLES = {"first": "x, p -> f, grad f, g, J", "second": "x, lam_g, p -> the Hes
 
 
 def parts_text(staged: Sequence[InParts], name: str) -> tuple[str, int]:
-    """Both functions as one C file, and how many numbers they work in.
+    """Both functions as one C file, and the length of their work array.
 
-    The file has ``NAME_first`` and ``NAME_second``. Their outputs have to lie one after the other
-    behind ``res[0]``, as those of an export do.
+    The file has ``NAME_first`` and ``NAME_second``, with consecutive outputs behind ``res[0]``.
 
     Args:
         staged: the first function and the Hessian.
-        name: what external names begin with.
+        name: prefix of external names.
     """
-    texts = sorted(set().union(*(one.texts for one in staged)))
+    texts = sorted(set().union(*(function.texts for function in staged)))
     kinds = {text: f"part_{k}" for k, text in enumerate(texts)}
     parts = [_HEAD.format(name=name), *(_kind(text, kind) for text, kind in kinds.items())]
-    most = 1
-    for word, one in zip(_TITLES, staged, strict=True):
-        text, size = _function(name, word, one, kinds)
+    room = 1
+    for title, function in zip(_TITLES, staged, strict=True):
+        text, size = _function(name, title, function, kinds)
         parts.append(text)
-        most = max(most, size)
-    return "\n".join(parts), most
+        room = max(room, size)
+    return "\n".join(parts), room
 
 
-def _function(name: str, word: str, one: InParts, kinds: Mapping[str, str]) -> tuple[str, int]:
-    """The tables of a function and the calls of its parts, and the numbers it works in."""
+def _function(name: str, word: str, parts: InParts, kinds: Mapping[str, str]) -> tuple[str, int]:
+    """The tables of a function and the calls of its parts, and the length of its work array."""
     tables: list[str] = []
-    lines, begin = [], 0
-    for i, count in enumerate(one.sizes):
+    lines = [
+        f"double *v = w, *own = w + {parts.size}, *out = res[0];",
+        "(void)own, (void)out, (void)iw, (void)mem;",
+    ]
+    begin = 0
+    for i, count in enumerate(parts.sizes):
         if count:
             lines.append(f"memcpy(v + {begin}, arg[{i}], {count} * sizeof *v);")
         begin += count
-    if one.constants.size:
-        numbers = _table(tables, f"{word}_constants", one.constants)
-        lines.append(f"memcpy(v + {begin}, {numbers}, sizeof {numbers});")
-    for k, run in enumerate(one.runs):
+    if parts.constants.size:
+        constants = _table(tables, f"{word}_constants", parts.constants)
+        lines.append(f"memcpy(v + {begin}, {constants}, sizeof {constants});")
+    for k, run in enumerate(parts.runs):
         at = _table(tables, f"{word}_at_{k}", run.at[: run.count])
         shared = _table(tables, f"{word}_shared_{k}", run.shared)
         lines.append(f"{kinds[run.kind.code[0]]}({run.count}, {at}, {shared}, v, out, own);")
-    if one.to.size:
-        to = _table(tables, f"{word}_to", one.to)
-        source = _table(tables, f"{word}_from", one.source)
-        copy = f"out[{to}[i]] = v[{source}[i]];"
-        lines.append(f"for (int i = 0; i < {one.to.size}; i++) {copy}")
+    if parts.target.size:
+        target = _table(tables, f"{word}_to", parts.target)
+        source = _table(tables, f"{word}_from", parts.source)
+        copy = f"out[{target}[i]] = v[{source}[i]];"
+        lines.append(f"for (int i = 0; i < {parts.target.size}; i++) {copy}")
+    body = "".join(f"    {line}\n" for line in [*lines, "return 0;"])
     head = f"int {name}_{word}({_ARGUMENTS})"
-    memory = f"double *v = w, *own = w + {one.size}, *out = res[0];"
-    lines = [memory, "(void)own, (void)out, (void)iw, (void)mem;", *lines, "return 0;"]
-    body = "".join(f"    {line}\n" for line in lines)
     title = f"/* --- {_TITLES[word]} --- */\n"
-    own = max((run.kind.code[1] for run in one.runs), default=0)
-    return "\n".join([title, *tables, f"{head};\n{head} {{\n{body}}}\n"]), one.size + own
+    own = max((run.kind.code[1] for run in parts.runs), default=0)
+    return "\n".join([title, *tables, f"{head};\n{head} {{\n{body}}}\n"]), parts.size + own
 
 
 def in_parts(functions: Functions, name: str) -> tuple[str, int] | None:
-    """Write them; None where they have no scalar form, or too little repeats to find parts."""
+    """Write functions in parts; None if they have no scalar form, or too little repeats."""
     first, second = functions.first, functions.with_hessian("curvature")
     try:
         return parts_text(Form(first, second, functions.assemblies).staged, name)
@@ -94,16 +95,16 @@ def in_parts(functions: Functions, name: str) -> tuple[str, int] | None:
 
 
 def _kind(text: str, name: str) -> str:
-    """One kind of part, known in this file alone."""
+    """One kind of part as a static function."""
     lines = text.replace(ENTRY, f"static {ENTRY}").replace("@", name).splitlines()
-    return "".join(f"    {one}\n" if one.endswith(";") else f"{one}\n" for one in lines)
+    return "".join(f"    {line}\n" if line.endswith(";") else f"{line}\n" for line in lines)
 
 
 def _table(tables: list[str], name: str, array: Ints | NDArray[np.float64]) -> str:
-    """Add a table of numbers; its name, ``NULL`` for an empty one."""
+    """Add a table of numbers; return its name, ``NULL`` for an empty one."""
     if not array.size:
         return "NULL"
-    kind, say = ("int", str) if array.dtype == np.int32 else ("double", number)
-    numbers = braced(map(say, array.ravel().tolist()))
+    kind, written = ("int", str) if array.dtype == np.int32 else ("double", number)
+    numbers = braced(map(written, array.ravel().tolist()))
     tables.append(f"static const {kind} {name}[{array.size}] = {numbers};\n")
     return name

@@ -12,12 +12,18 @@ import numpy as np
 from casadi_hybrid.core.binding.plan import Plan
 from casadi_hybrid.utils.inputs import Vector
 
-_WIDTH = 95
+_LINES = textwrap.TextWrapper(
+    width=95,
+    initial_indent=" " * 4,
+    subsequent_indent=" " * 4,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
 _KINDS = {"int32": "int", "int8": "signed char"}
 
 
 def number(value: float) -> str:
-    """A number as C reads it, to the last bit; what is not finite by the names of ``math.h``."""
+    """A number in C, to the last bit; NAN and INFINITY of ``math.h`` if it is not finite."""
     value = float(value)
     if math.isnan(value):
         return "NAN"
@@ -28,15 +34,12 @@ def number(value: float) -> str:
 
 def braced(words: Iterable[str]) -> str:
     """An initializer in lines of a readable width; ``{0}`` for none."""
-    text = textwrap.fill(
-        ", ".join(words) + ",", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    text = _LINES.fill(", ".join(words) + ",")
     return "{0}" if text.strip() == "," else f"{{\n{text[:-1]}}}"
 
 
 def structure(fields: Mapping[str, float | Vector]) -> str:
-    """A structure of numbers and arrays of them, field by field."""
+    """Initializer of a structure of numbers and arrays."""
     lines = (
         f"    .{name} = {braced(map(number, v)) if isinstance(v, np.ndarray) else _scalar(v)}"
         for name, v in fields.items()
@@ -54,9 +57,9 @@ def fields(
     pointer: Callable[[str, int], str] | None = None,
     within: str = "",
 ) -> str:
-    """Initializer of a structure of C, field by field; ``pointer`` names an address in C."""
+    """Fields of the initializer of a structure; ``pointer`` names an address in C."""
     lines = []
-    for name, kind in data._fields_:  # type: ignore[misc]  # none here has a bit width
+    for name, kind in data._fields_:  # type: ignore[misc]  # no bit fields
         value = getattr(data, name)
         if issubclass(kind, ct.Structure):
             text = "{\n" + fields(value, indent + "    ", pointer, f"{name}_") + "}"
@@ -71,36 +74,36 @@ def fields(
 
 
 def plan_text(plan: Plan, name: str) -> tuple[str, int]:
-    """The plan as C: every array a table, and the structure that points to them.
-
-    With it the bytes of the tables and of the structure where pointers have eight bytes.
+    """The plan as C: a table for each array, and the structure that points to them.
 
     Args:
-        plan: what the engine reads.
+        plan: the plan that the core reads.
         name: of the problem.
+
+    Returns:
+        The text, and the bytes of the tables and the structure with pointers of eight bytes.
     """
     arrays = {array.ctypes.data: array for array in plan.arrays}
-    names: dict[int, str] = {}  # a table has the name of the first field that needs it
+    names: dict[int, str] = {}  # a table has the name of the first field that points to it
 
     def pointer(field: str, address: int) -> str:
-        """The table at an address, or the place in one."""
-        start = address if address in arrays else next(
-            (s for s, array in arrays.items() if s <= address < s + array.nbytes), None
-        )  # fmt: skip
-        if start is None:  # an empty table at the end of an array is an address alone
+        """The table at an address, or an entry in it."""
+        inside = (s for s, array in arrays.items() if s <= address < s + array.nbytes)
+        start = address if address in arrays else next(inside, None)
+        if start is None:  # an empty table behind the end of an array
             start = next(s for s in names if address == s + arrays[s].nbytes)
-        known = names.setdefault(start, field)
+        table = names.setdefault(start, field)
         offset = (address - start) // arrays[start].itemsize
-        return f"{known} + {offset}" if offset else known
+        return f"{table} + {offset}" if offset else table
 
     initializer = fields(plan.data, "    ", pointer)
     tables = [
-        f"static const {_KINDS[arrays[start].dtype.name]} {known}[{max(1, arrays[start].size)}] = "
+        f"static const {_KINDS[arrays[start].dtype.name]} {table}[{max(1, arrays[start].size)}] = "
         f"{braced(map(str, arrays[start].tolist()))};\n"
-        for start, known in names.items()
+        for start, table in names.items()
     ]
     head = (
-        f"/* What of {name} does not depend on numbers: see hybrid.h and ldl.h. */\n"
+        f"/* The plan of {name}, which depends on no numbers: see hybrid.h and ldl.h. */\n"
         '#include "core/hybrid.h"\n\n'
     )
     declared = f"extern const hybrid_plan {name}_plan;\nconst hybrid_plan {name}_plan = {{\n"
@@ -109,7 +112,7 @@ def plan_text(plan: Plan, name: str) -> tuple[str, int]:
 
 
 def comment(text: str) -> str:
-    """A user's text for the inside of a comment, which it can neither end nor begin."""
+    """A user's text inside a comment, without marks that end or begin one."""
     return " ".join(text.split()).replace("*/", "* /").replace("/*", "/ *")
 
 

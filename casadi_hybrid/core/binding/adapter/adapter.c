@@ -1,8 +1,7 @@
-/* The core as functions that CasADi loads: its own conversions bring numbers in and out.
+/* The core as external functions of CasADi, whose own conversions read and write the numbers.
  *
- * CasADi asks an external function for its shapes while that is made, and never says which of its
- * Functions it calls. So whoever makes one says before what the shapes are, and the first argument of
- * each call which solver is meant: one library serves them all. */
+ * One library serves all solvers. CasADi asks for shapes only while it makes a Function, so
+ * hybrid_describe sets them before, and the first argument of each call identifies the solver. */
 #include "adapter.h"
 
 #include <stdint.h>
@@ -23,29 +22,21 @@ const char *hybrid_name_out(casadi_int i) {
     return names[i];
 }
 
-static const casadi_int number[] = {1, 1, 1};
+static const casadi_int scalar[] = {1, 1, 1};
 
 const casadi_int *hybrid_sparsity_in(casadi_int i) {
-    return i && described ? described->inputs[i - 1] : number;
+    return i && described ? described->inputs[i - 1] : scalar;
 }
 
 const casadi_int *hybrid_sparsity_out(casadi_int i) {
-    return described ? described->outputs[i] : number;
-}
-
-int hybrid_work(casadi_int inputs, casadi_int *sz_arg, casadi_int *sz_res, casadi_int *sz_iw,
-                casadi_int *sz_w) {
-    *sz_arg = inputs;
-    *sz_res = HYBRID_OUTPUTS;
-    *sz_iw = *sz_w = 0;
-    return 0;
+    return described ? described->outputs[i] : scalar;
 }
 
 static size_t bytes_of(const hybrid_adapter *self, int input) {
     return (size_t)self->shapes->inputs[input][0] * sizeof(double);
 }
 
-/* The solve and the slope by the parameters; whether it was begun: `status` tells why not. */
+/* Solves, with the gradient by the parameters; returns 0 if `status` refuses the numbers. */
 static int solved(hybrid_adapter *self) {
     self->status = self->solve(self->plan, self->functions, self->numbers, self->options,
                                self->bytes, self->doubles, self->ints, self->answer);
@@ -57,8 +48,8 @@ static int solved(hybrid_adapter *self) {
     return 1;
 }
 
-/* The same with the outputs, which stay as they are where nothing was begun. */
-static int answered(hybrid_adapter *self, double **res) {
+/* Solves and copies the outputs, unless the numbers are refused. */
+static int solve_into(hybrid_adapter *self, double **res) {
     if (!solved(self)) return 0;
     for (int i = 0; i < HYBRID_OUTPUTS; i++)
         if (res[i])
@@ -90,11 +81,10 @@ int hybrid_solve_for(hybrid_adapter *self, const double **arg, double **res) {
         if (arg[i]) memcpy(self->inputs[i], arg[i], bytes_of(self, i));
         else memset(self->inputs[i], 0, bytes_of(self, i));
     }
-    return answered(self, res);
+    return solve_into(self, res);
 }
 
-/* With those fetched from where they lie: CasADi would make copies of them, which takes longer than
- * many a solve has for all that is not one. */
+/* Reads the inputs in place: copies by CasADi would take longer than all else around a solve. */
 int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, int mem) {
     hybrid_adapter *self = (hybrid_adapter *)(uintptr_t)*arg[0];
     (void)iw;
@@ -110,7 +100,7 @@ int hybrid_ready(const double **arg, double **res, casadi_int *iw, double *w, in
         if (matrix->begin != matrix->end)
             memcpy(self->inputs[i], matrix->begin, bytes_of(self, i));
     }
-    return answered(self, res);
+    return solve_into(self, res);
 }
 
 HYBRID_DEFINE(hybrid_ready, 1)

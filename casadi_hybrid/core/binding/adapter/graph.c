@@ -1,9 +1,8 @@
-/* Solvers in CasADi's graphs: one external function, whose first argument says which solver.
+/* Solvers in CasADi's graphs: one external function, whose first argument identifies the solver.
  *
- * CasADi calls it from any thread and without Python's lock. Each call has a slot of memory to itself;
- * Python is asked only for a slot that is used for the first time, whose bounds have become of other
- * kinds, or whose functions have been compiled meanwhile, where an argument is no number, and for
- * Ctrl-C in a solve that takes long. */
+ * CasADi calls it from any thread without Python's lock. Each call has a slot of memory of its own.
+ * Python is called only to prepare a slot (at its first use, for bounds of other kinds, for
+ * functions compiled meanwhile), for NaN in an argument, and for Ctrl-C in a long solve. */
 #include "graph.h"
 
 #include <math.h>
@@ -24,7 +23,7 @@ static hybrid_pool **bucket_of(double handle) {
     return &pools[(unsigned long long)handle % BUCKETS];
 }
 
-/* NULL for a number that names none, as in a graph that another process has written. */
+/* NULL for an unknown number, as in a graph that another process has written. */
 static hybrid_pool *pool_of(double handle) {
     hybrid_pool *pool;
     if (!(handle >= 0.0 && handle < 0x1p53)) return 0;
@@ -34,9 +33,9 @@ static hybrid_pool *pool_of(double handle) {
 }
 
 void hybrid_attach_pool(hybrid_pool *pool) {
-    hybrid_pool **at = bucket_of(pool->handle);
-    pool->next = *at;
-    __atomic_store_n(at, pool, __ATOMIC_RELEASE);
+    hybrid_pool **bucket = bucket_of(pool->handle);
+    pool->next = *bucket;
+    __atomic_store_n(bucket, pool, __ATOMIC_RELEASE);
 }
 
 HYBRID_DEFINE(hybrid_in_graph, 1 + HYBRID_INPUTS)
@@ -65,8 +64,7 @@ static unsigned long long this_thread(void) {
 #endif
 }
 
-/* It is held for a copy of some numbers: who finds it taken gives the processor away only where the
- * holder seems to have lost its own. */
+/* Spin lock, held only to copy some numbers; yields if the holder seems to have lost its core. */
 static void lock(int *busy) {
     for (int tries = 1; __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE); tries++)
         if (tries % SPINS == 0) yield_to_others();
@@ -74,29 +72,29 @@ static void lock(int *busy) {
 
 static void unlock(int *busy) { __atomic_store_n(busy, 0, __ATOMIC_RELEASE); }
 
-/* A slot that nobody else has. */
+/* Index of a free slot, now taken. */
 static int take_slot(hybrid_pool *pool) {
     for (;; yield_to_others())
         for (int k = 0; k < pool->slots; k++)
             if (!__atomic_exchange_n(&pool->slot[k].busy, 1, __ATOMIC_ACQUIRE)) return k;
 }
 
-/* Keeps what this thread solves for: in its record, or else in the oldest. */
+/* Stores the arguments of this thread in its record, or else in the oldest. */
 static void remember(hybrid_pool *pool, const double **arg) {
     const unsigned long long me = this_thread();
-    hybrid_record *kept = pool->record;
+    hybrid_record *record = pool->record;
     double *row;
     lock(&pool->locked);
-    for (hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
-        if (one->stamp && one->thread == me) {
-            kept = one;
+    for (hybrid_record *r = pool->record; r < pool->record + pool->records; r++) {
+        if (r->stamp && r->thread == me) {
+            record = r;
             break;
         }
-        if (one->stamp < kept->stamp) kept = one;
+        if (r->stamp < record->stamp) record = r;
     }
-    kept->thread = me;
-    kept->stamp = ++pool->calls;
-    row = kept->row;
+    record->thread = me;
+    record->stamp = ++pool->calls;
+    row = record->row;
     for (int i = 0; i < HYBRID_INPUTS; i++) {
         const size_t size = (size_t)pool->shapes->inputs[i][0];
         if (arg[i]) memcpy(row, arg[i], size * sizeof(double));
@@ -108,22 +106,22 @@ static void remember(hybrid_pool *pool, const double **arg) {
 
 long long hybrid_last_in_graph(hybrid_pool *pool, long long after, unsigned long long thread,
                                double *row) {
-    const hybrid_record *found = 0;
+    const hybrid_record *last = 0;
     size_t size = 0;
     for (int i = 0; i < HYBRID_INPUTS; i++) size += (size_t)pool->shapes->inputs[i][0];
     lock(&pool->locked);
-    for (const hybrid_record *one = pool->record; one < pool->record + pool->records; one++) {
-        if (one->stamp <= after || (thread && one->thread != thread)) continue;
-        found = one;
-        after = one->stamp;
+    for (const hybrid_record *r = pool->record; r < pool->record + pool->records; r++) {
+        if (r->stamp <= after || (thread && r->thread != thread)) continue;
+        last = r;
+        after = r->stamp;
     }
-    if (found) memcpy(row, found->row, size * sizeof(double));
+    if (last) memcpy(row, last->row, size * sizeof(double));
     unlock(&pool->locked);
-    return found ? after : 0;
+    return last ? after : 0;
 }
 
-/* Solves on a slot where it has all that it needs; whether something is missing. */
-static int lacks(const hybrid_slot *slot, const double **arg, double **res) {
+/* Solves on a slot; returns 1 if Python has to prepare the slot first. */
+static int is_unprepared(const hybrid_slot *slot, const double **arg, double **res) {
     hybrid_adapter *adapter = slot->adapter;
     if (!adapter || (slot->arrived && __atomic_load_n(slot->arrived, __ATOMIC_ACQUIRE))) return 1;
     hybrid_solve_for(adapter, arg, res);
@@ -148,16 +146,18 @@ int hybrid_in_graph(const double **arg, double **res, casadi_int *iw, double *w,
     if (!pool) return 1;
     remember(pool, arg + 1);
     k = take_slot(pool);
-    failed = lacks(&pool->slot[k], arg + 1, res);
+    failed = is_unprepared(&pool->slot[k], arg + 1, res);
     if (failed) {
-        const int said = pool->prepare(k, arg + 1);
-        interrupted = said == HYBRID_INTERRUPTED;
-        if (said == HYBRID_NO_NUMBERS) fill_with_nan(pool, res);
-        failed = said == HYBRID_READY ? lacks(&pool->slot[k], arg + 1, res)
-                                      : said != HYBRID_NO_NUMBERS;
+        const int outcome = pool->prepare(k, arg + 1);
+        interrupted = outcome == HYBRID_INTERRUPTED;
+        if (outcome == HYBRID_READY) failed = is_unprepared(&pool->slot[k], arg + 1, res);
+        if (outcome == HYBRID_NO_NUMBERS) {
+            fill_with_nan(pool, res);
+            failed = 0;
+        }
     }
     interrupted |= is_interrupted(&pool->slot[k]);
     unlock(&pool->slot[k].busy);
     if (interrupted) pool->interrupt();
-    return failed && !interrupted; /* a failure would be raised before Ctrl-C */
+    return failed && !interrupted; /* CasADi would raise a failure before Ctrl-C */
 }

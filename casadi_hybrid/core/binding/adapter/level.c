@@ -1,8 +1,8 @@
-/* Which of the two cores of a wheel this processor can run. */
+/* Level of x86-64 of this processor, which selects one of a wheel's two cores. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
 
-/* 3 where all of x86-64-v3 is there and the system keeps the wide registers, else 0. */
+/* 3 if the processor has x86-64-v3 and the system saves the wide registers, else 0. */
 int hybrid_level(void) {
     const unsigned avx_and_others = 1u << 28 | 1u << 12 | 1u << 22 | 1u << 29; /* FMA MOVBE F16C */
     const unsigned avx2_and_others = 1u << 5 | 1u << 3 | 1u << 8;              /* BMI1 BMI2 */

@@ -1,26 +1,27 @@
-/* Terms of an objective and rows that share no value: elements, whose derivatives are taken alone. */
+/* Elements: terms of an objective and rows that share no value. Derivatives are taken of each. */
 #include "blocks.h"
 
 static int adds(int op, const blocks_linear *words) {
     return op == words->add || op == words->subtract;
 }
 
-/* What a value is times a number, which goes into *factor; -1 where it is nothing of the kind. */
+/* The value u of a value v = factor * u; multiplies *factor. Returns -1 if v is no such product. */
 static int scaled(int v, const int *op, const int *a, const int *b, const double *pool,
                   const blocks_linear *words, double *factor) {
-    int left = a[v], right = b[v];
-    if (op[v] == words->negate) *factor = -*factor;
-    else if (op[v] == words->twice) *factor *= 2;
-    else if (op[v] == words->multiply && op[left] == LEAF_CONSTANT) {
+    const int left = a[v], right = b[v], o = op[v];
+    const int by_constant = right >= 0 && op[right] == HYBRID_LEAF_CONSTANT;
+    if (o == words->negate) *factor = -*factor;
+    else if (o == words->twice) *factor *= 2;
+    else if (o == words->multiply && op[left] == HYBRID_LEAF_CONSTANT) {
         *factor *= pool[a[left]];
         return right;
-    } else if (op[v] == words->multiply && op[right] == LEAF_CONSTANT) *factor *= pool[a[right]];
-    else if (op[v] == words->divide && op[right] == LEAF_CONSTANT) *factor /= pool[a[right]];
+    } else if (o == words->multiply && by_constant) *factor *= pool[a[right]];
+    else if (o == words->divide && by_constant) *factor /= pool[a[right]];
     else return -1;
     return left;
 }
 
-/* Whether it is a sum of many, as of all stages. */
+/* True for a sum of many terms, as one over all stages. */
 static int is_long(int v, const int *op, const int *a, const int *b, const int *uses,
                    const blocks_linear *words) {
     int count = 0;
@@ -31,7 +32,7 @@ static int is_long(int v, const int *op, const int *a, const int *b, const int *
     return 0;
 }
 
-/* The terms of one sum; returns how many, with those that are there. */
+/* Appends the terms of one sum to `count` others; returns the new count. */
 static long long terms_of(int root, const int *op, const int *a, const int *b, const int *uses,
                           const double *pool, const blocks_linear *words, int *stack,
                           double *pending, unsigned char *spine, long long count, int *term,
@@ -46,7 +47,7 @@ static long long terms_of(int root, const int *op, const int *a, const int *b, c
         if (op[v] >= 0 && uses[v] == 1) inner = scaled(v, op, a, b, pool, words, &outer);
         if (inner >= 0 && (first || op[v] == words->negate ||
                            is_long(inner, op, a, b, uses, words))) {
-            /* A price of one stage stays as it is: only what is long is taken apart. */
+            /* The cost of one stage stays whole: only long sums are taken apart. */
             spine[v] = 1;
             stack[top] = inner;
             pending[top++] = outer;
@@ -100,7 +101,7 @@ long long blocks_elements(long long n, const int *op, const int *a, const int *b
             blocks_join(part, w, (int)v);
         }
     }
-    /* The first value of each is its root: by then all later ones are joined to it. */
+    /* The root of each element is its first value. */
     for (long long v = 0; v < n; v++)
         if (part[v] >= 0) part[v] = blocks_root(part, (int)v);
     for (long long v = 0; v < n; v++)

@@ -1,9 +1,9 @@
-/* The shapes of parts, and which are equal. */
+/* Shapes of parts, and the kinds of equal ones. */
 #include <string.h>
 
 #include "blocks.h"
 
-/* How part k names a value: by its place, or by the slot through which it comes in. */
+/* Name of a value in part k: its index there, or -2 - slot if it enters from outside. */
 static int named(int w, int k, const int *op, const int *part_of, int *place, int *stamp,
                  int *slots, int *count) {
     if (w < 0) return -1;
@@ -30,7 +30,7 @@ long long blocks_kinds(long long n, const int *op, const int *a, const int *b, l
         int size = begin[k + 1] - begin[k], count = 0;
         int *mine = shape + 4 * (long long)begin[k];
         uint64_t h = 11;
-        /* A value that another part has named by a slot is named anew by its place in this one. */
+        /* The index of a value in its own part replaces the slot that another part gave it. */
         for (int i = 0; i < size; i++) {
             int v = order[begin[k] + i];
             int *row = mine + 4 * (long long)i;

@@ -1,4 +1,4 @@
-/* A kind of part as the list that lanes.c reads. */
+/* The program of a kind of part, which lanes.c interprets. */
 #include "blocks.h"
 
 typedef struct {
@@ -23,7 +23,7 @@ static int taken(lines_made *made) {
 long long blocks_lines(long long size, const int *shape, const int *slots, int leaving, int *last,
                        int *where, int *unused, int *lines, int *registers) {
     lines_made made = {lines, unused, 0, 0};
-    /* A slot's place in `last` and `where` is before those of the values. */
+    /* Slots come before the values in `last` and `where`: slot w is at index w + 1 < 0. */
     int n_slots = slots[0];
     last += n_slots;
     where += n_slots;
@@ -51,11 +51,12 @@ long long blocks_lines(long long size, const int *shape, const int *slots, int l
             }
             read[side] = where[at[side]];
         }
-        where[i] = taken(&made); /* not one of those it reads: lanes.c counts on that */
+        where[i] = taken(&made); /* never an operand's register: operate() has restrict pointers */
         add(&made, row[0], where[i], read[0], read[1]);
         if (row[3]) {
-            for (int k = (row[3] - 1) / 2; k > 0; k--) add(&made, LINE_OUTPUT, where[i], leaving++, 0);
-            if ((row[3] - 1) % 2) add(&made, LINE_HAND_ON, where[i], leaving++, 0);
+            for (int k = (row[3] - 1) / 2; k > 0; k--)
+                add(&made, HYBRID_LINE_OUTPUT, where[i], leaving++, 0);
+            if ((row[3] - 1) % 2) add(&made, HYBRID_LINE_HAND_ON, where[i], leaving++, 0);
         }
         for (int side = 0; side < 2; side++)
             if (last[at[side]] == i && where[at[side]] >= 0) {

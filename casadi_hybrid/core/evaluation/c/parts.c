@@ -1,4 +1,4 @@
-/* Where values are cut from what reads them, and what stays together. */
+/* Cuts between values and their readers, and the parts that remain connected. */
 #include <string.h>
 
 #include "blocks.h"
@@ -19,7 +19,7 @@ void blocks_sums(long long n, const int *op, const int *a, const int *b, const i
         }
         length[v]++;
     }
-    /* From the last sum down; one that is a partial sum of another has been marked by then. */
+    /* From the last sum down: partial sums of a longer one have length 0 by then. */
     for (long long v = n - 1; v >= 0; v--) {
         int total = length[v], whole = total - total % piece;
         if (total < shortest) continue;
@@ -39,8 +39,8 @@ void blocks_sums(long long n, const int *op, const int *a, const int *b, const i
 void blocks_early(long long n, const int *op, const int *a, const int *b,
                   const unsigned char *wide, unsigned char *early) {
     for (long long v = 0; v < n; v++) {
-        if (op[v] == LEAF_CONSTANT) early[v] = 1;
-        else if (op[v] == LEAF_INPUT) early[v] = wide[a[v]];
+        if (op[v] == HYBRID_LEAF_CONSTANT) early[v] = 1;
+        else if (op[v] == HYBRID_LEAF_INPUT) early[v] = wide[a[v]];
         else early[v] = early[a[v]] && (b[v] < 0 || early[b[v]]);
     }
 }
@@ -56,8 +56,8 @@ typedef struct {
 
 enum { NONE = 0, MANY = 1 };
 
-/* The number of the set whose members lie at the end of what is taken. */
-static int known(sets *all, int size) {
+/* Number of the set whose members lie behind all stored ones; stores a new set. */
+static int number_of(sets *all, int size) {
     const int *mine = all->members + all->at[all->count];
     uint64_t h = 3;
     if (!size) return NONE;
@@ -86,7 +86,8 @@ static int united(sets *all, int x, int y) {
         x = y;
         y = t;
     }
-    int *entry = all->memo + 3 * (blocks_mixed(blocks_mixed(5, (uint32_t)x), (uint32_t)y) & all->memo_mask);
+    const uint64_t h = blocks_mixed(blocks_mixed(5, (uint32_t)x), (uint32_t)y);
+    int *entry = all->memo + 3 * (h & all->memo_mask);
     if (entry[0] == x && entry[1] == y) return entry[2];
     int size_x = all->at[x + 1] - all->at[x], size_y = all->at[y + 1] - all->at[y];
     int begin = all->at[all->count];
@@ -100,7 +101,7 @@ static int united(sets *all, int x, int y) {
         q += q < q_end && *q == next;
         *r++ = next;
     }
-    entry[2] = known(all, (int)(r - all->members) - begin);
+    entry[2] = number_of(all, (int)(r - all->members) - begin);
     entry[0] = x;
     entry[1] = y;
     return entry[2];
@@ -118,11 +119,11 @@ void blocks_supports(long long n, const int *op, const int *a, const int *b,
     for (long long k = 0; k < 3 * memo_size; k++) memo[k] = -1;
     for (long long v = 0; v < n; v++) {
         support[v] = NONE;
-        if (op[v] == LEAF_INPUT) {
+        if (op[v] == HYBRID_LEAF_INPUT) {
             if (wide[a[v]] || at[all.count] >= most_members) continue;
             members[at[all.count]] = a[v];
-            support[v] = known(&all, 1);
-        } else if (op[v] != LEAF_CONSTANT && mode[v] == 2) {
+            support[v] = number_of(&all, 1);
+        } else if (op[v] != HYBRID_LEAF_CONSTANT && mode[v] == 2) {
             support[v] = united(&all, support[a[v]], b[v] < 0 ? NONE : support[b[v]]);
         }
     }

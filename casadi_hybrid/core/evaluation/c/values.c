@@ -1,10 +1,35 @@
-/* Registers become values, each computed once. */
+/* CasADi's instructions become values (static single assignment), each computed once. */
 #include <string.h>
 
 #include "blocks.h"
 
-/* The value with this operation and these operands: a known one, or a new one at the end. */
-static int found(int o, int x, int y, int *count, int *op, int *a, int *b, uint64_t mask,
+/* The first two entries of a vector (-1: absent), which is then released. C++ returns a std::vector
+ * by value as C returns a large structure: in memory whose address the caller passes. */
+static void numbers(const blocks_casadi *casadi, blocks_vector vector, int *first, int *second) {
+    long long count = vector.end - vector.begin;
+    *first = count > 0 ? (int)vector.begin[0] : -1;
+    *second = count > 1 ? (int)vector.begin[1] : -1;
+    if (vector.begin) casadi->release((void *)vector.begin);
+}
+
+void blocks_read(const blocks_casadi *casadi, const void *function, long long n,
+                 const blocks_special *special, int *operation, int *in0, int *in1, int *out0,
+                 int *out1, double *constant) {
+    for (long long k = 0; k < n; k++) {
+        operation[k] = (int)casadi->id(function, k);
+        numbers(casadi, casadi->output(function, k), &out0[k], &out1[k]);
+        if (operation[k] == special->constant) {
+            in0[k] = in1[k] = -1;
+            constant[k] = casadi->constant(function, k);
+        } else {
+            numbers(casadi, casadi->input(function, k), &in0[k], &in1[k]);
+            constant[k] = 0;
+        }
+    }
+}
+
+/* The value with this operation and these operands, appended if it is new. */
+static int value_of(int o, int x, int y, int *count, int *op, int *a, int *b, uint64_t mask,
                  int *table) {
     uint64_t h = blocks_mixed(blocks_mixed(blocks_mixed(1, (uint32_t)o), (uint32_t)x), (uint32_t)y);
     for (uint64_t at = h & mask;; at = (at + 1) & mask) {
@@ -20,7 +45,7 @@ static int found(int o, int x, int y, int *count, int *op, int *a, int *b, uint6
     }
 }
 
-/* The place of a constant in the pool, by its bits. */
+/* Index of a constant in the pool, compared by its bits. */
 static int pooled(double c, int *constants, double *pool, uint64_t mask, int *table) {
     uint64_t bits;
     memcpy(&bits, &c, sizeof bits);
@@ -45,19 +70,22 @@ long long blocks_values(long long n, const int *operation, const int *in0, const
     for (long long k = 0; k < 2 * table_size; k++) table[k] = -1;
     *constants = 0;
     for (long long k = 0; k < n; k++) {
-        int o = operation[k];
+        int o = operation[k], x, y = -1;
         if (o == special->output) {
             result[out_at[out0[k]] + out1[k]] = registers[in0[k]];
-        } else if (o == special->input) {
-            registers[out0[k]] = found(LEAF_INPUT, in_at[in0[k]] + in1[k], -1, &count, op, a, b,
-                                       mask, table);
-        } else if (o == special->constant) {
-            int at = pooled(constant[k], constants, pool, mask, of_pool);
-            registers[out0[k]] = found(LEAF_CONSTANT, at, -1, &count, op, a, b, mask, table);
-        } else {
-            int x = registers[in0[k]], y = in1[k] < 0 ? -1 : registers[in1[k]];
-            registers[out0[k]] = found(o, x, y, &count, op, a, b, mask, table);
+            continue;
         }
+        if (o == special->input) {
+            o = HYBRID_LEAF_INPUT;
+            x = in_at[in0[k]] + in1[k];
+        } else if (o == special->constant) {
+            o = HYBRID_LEAF_CONSTANT;
+            x = pooled(constant[k], constants, pool, mask, of_pool);
+        } else {
+            x = registers[in0[k]];
+            if (in1[k] >= 0) y = registers[in1[k]];
+        }
+        registers[out0[k]] = value_of(o, x, y, &count, op, a, b, mask, table);
     }
     return count;
 }

@@ -7,7 +7,7 @@
 
 extern const hybrid_plan @NAME@_plan;
 
-/* The core that this was written beside; with that of another version it does not link. */
+/* Version of the core that this file needs; it does not link with another one. */
 extern const int @MARK@;
 
 /* @NAME@_functions.c */
@@ -15,7 +15,7 @@ int @NAME@_first(const double **arg, double **res, int *iw, double *w, int mem);
 int @NAME@_second(const double **arg, double **res, int *iw, double *w, int mem);
 @if cold@
 
-/* How the runs of a solve begin. */
+/* Options of the phases of a solve. */
 static const hybrid_options options = {
 @options@};
 @end@
@@ -78,7 +78,7 @@ int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out)
         numbers.side_x = no_side_x;
         numbers.side_g = no_side_g;
     }
-    /* The start, where it ends before there is anything else. */
+    /* The output is the start until there is a better point. */
     memcpy(out->x, in->x0, sizeof out->x);
     memset(out->g, 0, sizeof out->g);
     memcpy(out->lam_x, in->lam_x0, sizeof out->lam_x);

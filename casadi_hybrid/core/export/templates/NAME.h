@@ -1,15 +1,15 @@
 /* @NAME@: a nonlinear program with its solver, min f(x, p) s.t. lbg <= g(x, p) <= ubg,
  * lbx <= x <= ubx, written by casadi_hybrid @VERSION@.
  *
- * Nothing is allocated, nothing is printed, and there are no globals but constant tables: a solve
- * lives in a @NAME@_memory, so any number of threads may solve at once, each with its own.
+ * No allocation, no output, no globals but constant tables. A solve works in a @NAME@_memory: any
+ * number of threads may solve at once, each with its own memory.
  *
 @if cold@
- * It is the whole method of the package, with the numbers and the verdicts that Python gives.
+ * The whole method of the package, with the same numbers and verdicts as in Python.
 @end@
 @if warm@
- * It is the warm mode of the method: Newton steps from a start that has the multipliers of a
- * solution nearby. It does not search from nowhere; a status says where it gave up.
+ * The warm mode of the method: Newton steps from a start with the multipliers of a solution nearby.
+ * It does not search from an arbitrary start; a status tells why it failed.
 @end@
  *
  * Signs: L = f + lam_g'g + lam_x'x; a multiplier is positive at an active upper bound and negative
@@ -21,30 +21,30 @@
 #define @UPPER@_N_G @n_g@
 #define @UPPER@_N_P @n_p@
 
-/* Places of arrays; C has none of length 0. */
+/* Lengths of arrays, 1 in place of 0, which C does not allow. */
 #define @UPPER@_PLACES_G @places_g@
 #define @UPPER@_PLACES_P @places_p@
 
-/* What one solve needs, beside its stack: numbers and whole numbers of the method, then those of
- * the problem's functions. */
+/* Memory of one solve besides its stack: numbers and integers of the method, then the work arrays
+ * of the problem's functions. */
 #define @UPPER@_NUMBERS @numbers@
 #define @UPPER@_INTEGERS @integers@
 #define @UPPER@_ENTRIES_J @entries_J@
 @if cold@
-#define @UPPER@_OWN @own@ /* of its structures; with pointers of 4 bytes that is more than they need */
+#define @UPPER@_OWN @own@ /* for structures of the method; enough for pointers of 4 or 8 bytes */
 @end@
 #define @UPPER@_SIZE_ARG @size_arg@
 #define @UPPER@_SIZE_RES @size_res@
 #define @UPPER@_SIZE_IW @size_iw@
 #define @UPPER@_SIZE_W @size_w@
 
-/* How a solve ended; @NAME@_word says it in words. */
+/* Status of a solve, see @NAME@_word. */
 enum {
 @status_members@
 };
 @if cold@
 
-/* Why it has stopped, and what its point is; @NAME@_stop_word and @NAME@_point_word say it. */
+/* Reason to stop, and the kind of the point; see @NAME@_stop_word and @NAME@_point_word. */
 enum {
 @stop_members@
 };
@@ -53,45 +53,44 @@ enum {
 };
 @end@
 
-/* What a solve begins with. Begin with a copy of @NAME@_stored and change what differs. */
+/* Input of a solve. Start from a copy of @NAME@_stored and change the values that differ. */
 typedef struct {
     double x0[@UPPER@_N_X];
     double p[@UPPER@_PLACES_P];
-    /* Bounds may have other values than at the export, not other kinds: a variable that was fixed
-     * (lbx = ubx) or free stays so; a row that was an equation (lbg = ubg), an inequality, or
-     * without any bound stays so. An absent bound is -INFINITY or INFINITY, and one side of an
-     * inequality may come and go. */
+    /* Bounds may have other values than at the export, but not other kinds: a variable stays fixed
+     * (lbx = ubx) or free; a row stays an equation (lbg = ubg), an inequality, or without bounds.
+     * An absent bound is -INFINITY or INFINITY; one side of an inequality may come and go. */
     double lbx[@UPPER@_N_X], ubx[@UPPER@_N_X];
     double lbg[@UPPER@_PLACES_G], ubg[@UPPER@_PLACES_G];
     double lam_x0[@UPPER@_N_X], lam_g0[@UPPER@_PLACES_G];
-    double tol;                                        /* of the scaled error */
-    double feasibility, stationarity, complementarity; /* of the residuals, unscaled */
+    double tol;                                        /* tolerance of the scaled error */
+    double feasibility, stationarity, complementarity; /* tolerances of unscaled residuals */
 @if cold@
-    /* Seconds of a clock that only goes forward, and how many a solve may take, which looks at the
-     * clock between steps; 0: no limit. NULL: there is no clock and no limit but max_iter. */
+    /* Time limit in seconds, checked between steps, 0: none; and a monotonic clock in seconds,
+     * NULL: none, and no time limit. */
     double max_time;
     double (*now)(void);
 @end@
-    int max_iter; /* Newton steps of all runs together */
-    /* 1: the multipliers are those of a solution, also where all are zero, since no bound was
-     * active; 0: where all are zero there are none. */
+    int max_iter; /* Newton steps of all phases together */
+    /* 1: the multipliers are those of a solution, even if all are zero (no active bound);
+     * 0: multipliers that are all zero are no guess. */
     int of_solution;
 } @NAME@_in;
 
 @if cold@
-/* What a solve found: the best point of all runs, whatever they have come to. Where numbers were
- * refused it is the start, and stop and point say nothing. */
+/* Output of a solve: the best point of all phases. For refused numbers it is the start, and stop
+ * and point have no meaning. */
 @end@
 @if warm@
-/* What a solve found. At another status than @UPPER@_SOLVED x is the last point, not a solution. */
+/* Output of a solve. Unless status is @UPPER@_SOLVED, x is the last point and no solution. */
 @end@
 typedef struct {
     double x[@UPPER@_N_X], f, g[@UPPER@_PLACES_G];
     double lam_x[@UPPER@_N_X], lam_g[@UPPER@_PLACES_G];
-    double feasibility, stationarity, complementarity; /* residuals at x, infinite where unknown */
+    double feasibility, stationarity, complementarity; /* residuals at x, infinite if unknown */
 @if cold@
-    double certificate; /* the slope of the violation where x is not feasible, else NaN: with next to
-                         * none the rows contradict each other around x */
+    double certificate; /* slope of the violation at an infeasible x, else NaN; near zero the rows
+                         * contradict each other around x */
 @end@
     int status;
 @if cold@
@@ -101,7 +100,7 @@ typedef struct {
     int factors; /* factorizations */
 } @NAME@_out;
 
-/* The memory of one solve at a time. What is in it before a solve does not matter. */
+/* Memory of one solve at a time; its contents before a solve do not matter. */
 typedef struct {
 @if cold@
     double own[@UPPER@_OWN];
@@ -120,10 +119,10 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Solves in memory that is handed in; returns out->status. `in` and `out` are apart. */
+/* Solves in the memory of the caller; returns out->status. `in` and `out` do not overlap. */
 int @NAME@_solve_in(@NAME@_memory *memory, const @NAME@_in *in, @NAME@_out *out);
 
-/* The same in static memory of its own: for one thread. Who does not call it has no such memory. */
+/* Solves in static memory, for one thread. Programs that do not call it have no such memory. */
 int @NAME@_solve(const @NAME@_in *in, @NAME@_out *out);
 
 /* A status as a sentence. */
@@ -133,10 +132,10 @@ const char *@NAME@_stop_word(int stop);
 const char *@NAME@_point_word(int point);
 @end@
 
-/* The next start: x and the multipliers of a solution. Parameters and bounds stay as they are. */
+/* Next start: x and the multipliers of a solution. Parameters and bounds stay as they are. */
 void @NAME@_next(@NAME@_in *in, const @NAME@_out *out);
 
-/* A start beside a solution, with its multipliers, and what the package answers from there. */
+/* A start near a solution, with its multipliers, and the answer of the package from there. */
 extern const @NAME@_in @NAME@_stored;
 extern const @NAME@_out @NAME@_expected;
 

@@ -1,4 +1,4 @@
-/* @NAME@_solve in static memory. Leave this file out to have none. */
+/* @NAME@_solve in static memory; leave this file out for a program without it. */
 #include "@NAME@.h"
 
 static @NAME@_memory memory;

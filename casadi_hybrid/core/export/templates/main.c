@@ -1,4 +1,4 @@
-/* An example: one solve from the stored start, beside what Python answered from there. */
+/* An example: one solve from the stored start, compared with Python's answer. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 int main(void) {
     static @NAME@_in in;
     static @NAME@_out out;
-    double most = 0.0;
+    double largest = 0.0;
     int i;
     in = @NAME@_stored;
     /* A controller sets in.p and the bounds here. */
@@ -19,9 +19,9 @@ int main(void) {
     for (i = 0; i < @UPPER@_N_X && i < 8; i++) printf("x[%d] = %.17g\n", i, out.x[i]);
     for (i = 0; i < @UPPER@_N_X; i++) {
         double size = fabs(@NAME@_expected.x[i]);
-        double apart = fabs(out.x[i] - @NAME@_expected.x[i]) / (size > 1.0 ? size : 1.0);
-        if (!(apart <= most)) most = apart;
+        double difference = fabs(out.x[i] - @NAME@_expected.x[i]) / (size > 1.0 ? size : 1.0);
+        if (!(difference <= largest)) largest = difference;
     }
-    printf("largest difference of x from Python's answer: %.2g\n", most);
-    return out.status == @UPPER@_SOLVED && most <= @closeness@ ? 0 : 1;
+    printf("largest difference of x from Python's answer: %.2g\n", largest);
+    return out.status == @UPPER@_SOLVED && largest <= @closeness@ ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/* Solves what it reads: x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, of_solution of one solve after
- * another, as numbers between blanks. Every answer is a line: status, steps, f, x, g, lam_x, lam_g. */
+/* Solves the problems that it reads: x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, of_solution of
+ * each, separated by blanks. Every answer is a line: status, steps, f, x, g, lam_x, lam_g. */
 #include <stdio.h>
 
 #include "@NAME@.h"
