@@ -16,7 +16,7 @@ import numpy as np
 from casadi_hybrid.paper.iterations import Iteration, Start
 from casadi_hybrid.paper.iterations.loop import iterate
 from casadi_hybrid.paper.iterations.result import IterationHistory, IterationRecorder
-from casadi_hybrid.paper.iterations.stopping import DivergenceTest, IterationTest, LimitTest
+from casadi_hybrid.paper.iterations.stopping import IterationProgress, diverged
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Tolerances
 from casadi_hybrid.problem.problem import Problem
@@ -186,10 +186,14 @@ def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
     Raises:
         InputError, EndedEarly: when the run cannot start, or ends before T.
     """
+
+    def stop(progress: IterationProgress) -> StopReason | None:
+        last = progress.t >= setup.iterations
+        return diverged(progress, DIVERGED) or (StopReason.ITERATION_LIMIT if last else None)
+
     recorder = IterationRecorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)
-    tests: list[IterationTest] = [DivergenceTest(DIVERGED), LimitTest(setup.iterations, np.inf)]
-    outcome = iterate(setup.oracle(), iteration, start, tests, Tolerances(), [recorder.see])
+    outcome = iterate(setup.oracle(), iteration, start, stop, Tolerances(), [recorder.see])
     if not recorder.rows:
         raise InputError(f"the run cannot start at x0: {outcome.detail}")
     if outcome.reason is not StopReason.ITERATION_LIMIT:

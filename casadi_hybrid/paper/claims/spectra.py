@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from casadi_hybrid.paper.claims.claim import Measured, Setup, claim, counterexample, follow
 from casadi_hybrid.paper.iterations import Hybrid
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.iterations.base import residuals_at
 from casadi_hybrid.paper.rules import ConstantRule, LocalModel
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Matrix, Vector, one_of, positive

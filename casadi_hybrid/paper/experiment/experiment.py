@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.experiment.generator import Instance, make_instance
 from casadi_hybrid.paper.iterations import Hybrid, Iteration
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.iterations.base import Start
+from casadi_hybrid.paper.iterations.loop import start_progress
 from casadi_hybrid.paper.iterations.stopping import IterationProgress
-from casadi_hybrid.paper.law import State
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.status import StopReason
@@ -200,9 +200,8 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     solver = Solver(instance.problem, method.method, **options)
     result = solver.solve(x0, lam_g0=dual, callback=take)
     if not rows:  # the rule failed at the start
-        at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
-        state = State(x0, dual, np.zeros_like(dual), dual)
-        take(IterationProgress.of(state, at, residuals_at(at, dual), None, 0.0))
+        oracle = Oracle(instance.problem.functions, np.zeros(0))
+        take(start_progress(oracle, Start(x0, dual)))
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET

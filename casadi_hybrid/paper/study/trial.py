@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casadi_hybrid.paper.experiment.generator import Instance, make_instance
+from casadi_hybrid.paper.iterations.base import residuals_at
 from casadi_hybrid.paper.iterations.methods import ITERATIONS
-from casadi_hybrid.paper.iterations.residuals import residuals_at
 from casadi_hybrid.paper.iterations.stopping import DistanceTest
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Residuals
