@@ -28,10 +28,8 @@ from casadi_hybrid.verify.second_order.curvature import (
     falls_along,
 )
 
-WEAK_LIMIT = 8
-"""Weakly active rows up to which every face of the critical cone is looked at."""
-PATHS = 20
-"""Flat directions that are followed at most."""
+WEAK_LIMIT = 8  # number of weakly active rows up to which every face of the cone is examined
+PATHS = 20  # largest number of flat directions to follow
 INSIDE = 1e-9
 _UNPROVED = (*NO_MINIMIZER, Curvature.UNDECIDED)
 _BEST_FIRST = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
@@ -66,9 +64,9 @@ def judged_with_near_limits(
 ) -> SecondOrder:
     """Judge as :func:`critical_second_order`; without a proof count near limits as active too.
 
-    An interior-point method ends off a limit whose multiplier is small, by the barrier parameter
-    divided by it. Such a limit counts as active where f falls by no more than ``tol`` on the way to
-    it, and a minimizer is left.
+    An interior-point method ends at a distance from a limit, the barrier parameter divided by the
+    multiplier. Such a limit counts as active if f falls by at most ``tol`` on the way to it, and if
+    this proves a minimizer.
     """
     verdict = critical_second_order(faces, first, active, licq)
     if verdict.verdict not in _UNPROVED:
@@ -103,7 +101,7 @@ def _judge(
     verdict = by_inertia(face, fitted)
     if verdict.direction is None:
         return verdict
-    # Neither paths nor other multipliers are looked at here.
+    # A large face has no search for paths or other multipliers.
     critical = _in_cone(_outward(face, active), verdict.direction)
     if licq and critical is not None:
         return replace(verdict, direction=critical)
@@ -137,11 +135,11 @@ def _on_small_face(
         return replace(best, verdict=Curvature.NEGATIVE_CURVATURE)
     if not (falling or decided):
         return replace(best, verdict=Curvature.UNDECIDED)
-    # Curvature alone does not decide: f has to fall along a feasible path.
+    # Curvature alone does not decide: f must fall along a feasible path.
     values, vectors = np.linalg.eigh(reduced)
     flat = vectors.T[values <= best.zero][:PATHS]
     start = face.first(face.x)
-    # Small multipliers of rows off the face are a slope on it that is no way down.
+    # Small multipliers of rows off the face are a slope on the face, but no descent.
     residual = float(np.abs(start.gradient + start.B.T @ fitted).max())
     for inner in y[None, :] if weak and y is not None else flat:
         path = falls_along(face, start, model.Z @ inner, best.multipliers, residual)
@@ -162,8 +160,8 @@ def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
     """Minimize yᵀRy over unit y with W y ≤ 0: y is an eigenvector of R on a face of the cone.
 
     Returns:
-        The least value, infinite for the cone {0}, its y or None, and whether it is proved to be
-        the least: repeated eigenvalues leave that open.
+        The least value, infinite for the cone {0}; its y or None; True if it is proved to be the
+        least, which repeated eigenvalues may prevent.
     """
     least, best = np.inf, None
     unresolved = [np.inf]
