@@ -56,7 +56,7 @@ def verify(
         tol: tolerance on the residuals in the infinity norm. IPOPT may move the point by
             √tol·max(1, ‖x‖_∞).
         scaled: compare the scaled residuals with ``tol`` instead of the unscaled ones.
-        ipopt: whether to run IPOPT.
+        ipopt: run IPOPT.
         constraint_names, variable_names: names in the report; by default the problem's.
 
     Returns:

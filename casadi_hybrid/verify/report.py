@@ -103,7 +103,7 @@ class Report:
 
     Attributes:
         problem: name of the problem.
-        x, f: the point and the objective there (NaN where undefined).
+        x, f: the point and the objective there (NaN if undefined).
         tol: tolerance on the residuals.
         scaled: True if the scaled residuals are compared with ``tol``.
         findings: the reasons for a rejection; empty for an accepted point.

@@ -42,7 +42,7 @@ class Claim:
     Attributes:
         name, case: the claim, and its shape, steps and splits.
         deviations: pairs (compared quantity, :func:`deviation` of two runs, or another measure).
-            NaN if a run ended early.
+            NaN for a claim that could not be computed.
         bound: upper bound of the deviations, or lower bound for a counter-example.
         detail: reason of a failure, or empty.
     """
@@ -91,27 +91,16 @@ def table(claims: Iterable[Claim]) -> str:
     return "\n".join([*lines, f"{sum(claim.held for claim in claims)} of {len(claims)} hold"])
 
 
-class EndedEarly(Exception):
-    """A run did not take all its steps; the arguments are its case and the reason."""
-
-
 def claim(
     name: str, bound: float = EQUAL, *, counterexample: bool = False
 ) -> Callable[[Callable[P, Measured]], Callable[P, Claim]]:
-    """Turn a function that measures into a function that returns a claim.
-
-    A run that ends early makes a failed claim.
-    """
+    """Turn a function that measures into a function that returns a claim."""
 
     def decorate(measure: Callable[P, Measured]) -> Callable[P, Claim]:
         @wraps(measure)
         def measured_claim(*arguments: P.args, **options: P.kwargs) -> Claim:
-            reason = ""
-            try:
-                case, deviations = measure(*arguments, **options)
-            except EndedEarly as ended:
-                (case, reason), deviations = ended.args, {"x": np.nan}
-            return Claim(name, case, tuple(deviations.items()), bound, counterexample, reason)
+            case, deviations = measure(*arguments, **options)
+            return Claim(name, case, tuple(deviations.items()), bound, counterexample)
 
         return measured_claim
 
@@ -190,7 +179,8 @@ def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
     """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
 
     Raises:
-        InputError, EndedEarly: when the run cannot start, or ends before T.
+        InputError: if the run cannot start.
+        ArithmeticError: if it ends before T.
     """
 
     def stop(progress: IterationProgress) -> StopReason | None:
@@ -203,8 +193,7 @@ def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
     if not recorder.rows:
         raise InputError(f"the run cannot start at x0: {outcome.detail}")
     if outcome.reason is not StopReason.ITERATION_LIMIT:
-        reason = f"{outcome.reason.value}, iteration {outcome.iterations}"
-        raise EndedEarly(setup.case("not completed"), reason)
+        raise ArithmeticError(f"{outcome.reason.value}, iteration {outcome.iterations}")
     return recorder.history()
 
 

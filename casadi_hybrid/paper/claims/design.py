@@ -19,7 +19,7 @@ from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.claims.claim import Measured, claim, counterexample
 from casadi_hybrid.paper.experiment import CONDITIONS
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.inputs import Matrix, Vector, count
+from casadi_hybrid.utils.inputs import Matrix, Vector
 
 # The paper, "Implementation constants".
 DELTA, KAPPA = 0.35, rules.StepRule(0.08, 0.20, 8.0)
@@ -49,8 +49,6 @@ class LocalCase:
 
 def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[LocalCase]:
     """Yield random local models of n variables, m constraints, at the paper's condition levels."""
-    for name, value in (("n", n), ("m", m), ("models", models)):
-        count(value, name, at_least=1)
     rng = np.random.default_rng((seed, n, m))
     r = min(n, m)
     for k in range(models):

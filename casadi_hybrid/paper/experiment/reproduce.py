@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,8 @@ class Reproduction:
     @cached_property
     def population(self) -> Summary | None:
         """Summary of the other seeds; None without any."""
-        others = range(len(SEEDS), self.instances)
-        return summarize(self.runs, others) if others else None
+        summary = summarize(self.runs, range(len(SEEDS), self.instances))
+        return summary if any(summary.values()) else None
 
     @property
     def is_paper(self) -> bool:
@@ -90,16 +90,15 @@ class Reproduction:
     def __str__(self) -> str:
         first = min(self.instances, len(SEEDS))
         name = f"The {first} fitted seeds" if self.is_paper else f"The first {first} instances"
-        parts: list[Callable[[], str]] = [partial(findings, self.runs, is_paper=self.is_paper)]
-        parts.append(partial(self._tables, name, self.fitted, chances=False))
+        parts = [findings(self.runs, is_paper=self.is_paper)]
+        parts.append(self._tables(name, self.fitted, chances=False))
         if self.population is not None:
             name = f"{self.instances - first} other instances"
-            parts.append(partial(self._tables, name, self.population, chances=True))
-        parts.append(self._norms)
+            parts.append(self._tables(name, self.population, chances=True))
+        parts.append(self._norms())
         if self.is_paper:
-            parts += [self._statements, listing]
-        text = "\n".join(map(_or_fails, parts))
-        return f"{text}\n\n{NOTES}" if self.is_paper else text
+            parts += [self._statements(), listing(), f"\n{NOTES}"]
+        return "\n".join(parts)
 
     def _tables(self, name: str, summary: Summary, *, chances: bool) -> str:
         n, m = self.shape
@@ -155,14 +154,6 @@ def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
             text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
         lines.append(f"  {condition:>2g}: {f'{FAILS}, {cell.failure}' if cell.failure else text}")
     return "\n".join([*lines, SEEDS_NOTE] if is_paper else lines)
-
-
-def _or_fails(text: Callable[[], str]) -> str:
-    """Return a part of the report, or FAILS with the error."""
-    try:
-        return text()
-    except Exception as error:  # noqa: BLE001 - one part may fail, the others are printed
-        return f"{FAILS}: {type(error).__name__}: {error}\n"
 
 
 _SERIES = ("errors", "feasibility", "stationarity", "effective")

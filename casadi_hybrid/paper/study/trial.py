@@ -127,7 +127,7 @@ def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
-    """Return whether a run succeeded; NaN never does.
+    """Return True for a success; NaN never is one.
 
     Args:
         hit: first iteration within :data:`HIT` of x*, or None.

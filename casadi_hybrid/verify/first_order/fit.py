@@ -38,7 +38,7 @@ TRUST = 1e-3
 
 
 def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
-    """Return ν (see the module), zero where a column of G is zero.
+    """Return ν (see the module), zero for a zero column of G.
 
     Args:
         slope, gradients, distances: s, G (its columns are scaled to entries of one), diag W.

@@ -2,7 +2,7 @@
 
 A critical direction d keeps the equations and the strongly active rows (A_i d = 0) and does not
 leave the weakly active ones. Positive curvature of ∇²L on ker A of the former proves a strict
-minimizer. Negative curvature in a critical direction refutes one, where multipliers are unique.
+minimizer. Negative curvature in a critical direction refutes one if multipliers are unique.
 A few weakly active rows are decided exactly, face by face of the cone.
 """
 
@@ -150,7 +150,7 @@ def _on_small_face(
 
 
 def _outward(face: Face, active: ActiveSet) -> Matrix:
-    """Return W: a direction d of the face keeps the weakly active rows where W d ≤ 0."""
+    """Return W: a direction d of the face keeps the weakly active rows if W d ≤ 0."""
     signs = active.signs[active.weak][:, None]
     outward = signs * face.rows.jacobian[active.weak].toarray()[:, face.free]
     return np.asarray(outward / face.rows.sizes[active.weak][:, None])

@@ -110,8 +110,8 @@ class ReducedHessian:
         """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite.
 
         λ = λ_fit + N y with N = ker Jᵀ makes the smallest eigenvalue a concave function of y:
-        Polyak steps along its supergradient towards a positive target. ``signs`` are those that
-        (lam_x; lam_g) must have.
+        Polyak steps along its supergradient towards a positive target. ``signs`` are the
+        required signs of (lam_x; lam_g).
         """
         face, Z, free = self._face, self.Z, self._face.fit.free
         base, zero = self.reduced(fitted)
