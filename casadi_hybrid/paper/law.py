@@ -93,6 +93,7 @@ def advance(state: State, at: Evaluation, correction: Correction, memory: Vector
     if correction.lookahead:
         force = at.gradient + at.B.T @ (state.mu - memory + correction.M @ at.h)
         residual = residual - at.B @ apply(correction.eta_x, force)
+    # μ first, then x with the new μ: the alternating form, on which the equivalence rests.
     mu = state.mu + apply(correction.eta_d, residual) + optimistic - memory
     effective = mu + correction.C_aug @ at.h
     x = state.x - apply(correction.eta_x, at.gradient + at.B.T @ effective)

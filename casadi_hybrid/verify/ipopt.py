@@ -141,10 +141,11 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
     x, p, f, g = _symbols(instance)
     bounds, parameters, kind = instance.bounds, instance.evaluator.p, type(x)
     m, k = bounds.lbg.size, elastic.size
-    up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
+    up, down, rho = kind.sym("up", k), kind.sym("down", k), kind.sym("rho")
     nlp = {"x": x, "p": ca.vertcat(p, rho), "f": f, "g": g}
     h0 = np.zeros(k)
     if k:
+        # Start with s⁺ − s⁻ = h(x0), so that the elastic equations hold.
         g0 = np.asarray(instance.problem.graph(x0, parameters)[1].full()).ravel()[elastic]
         h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - bounds.lbg[elastic]
         pick = ca.DM.triplet(elastic.tolist(), list(range(k)), ca.DM.ones(k), m, k)
@@ -167,8 +168,9 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
         "ubg": bounds.ubg,
         "lam_g0": lam_g,
     }
-    weight, elapsed, raises = max(RHO, 2 * float(np.abs(lam).max(initial=0.0))), 0.0, 0
-    while True:
+    weight = max(RHO, 2 * float(np.abs(lam).max(initial=0.0)))
+    elapsed = 0.0
+    for raises in range(RAISES + 1):
         # By stationarity in s±, CasADi's multiplier of s± ≥ 0 is λ ∓ ρ ≤ 0.
         lam_x0 = np.concatenate((lam_x, lam - weight, -lam - weight))
         began = time.perf_counter()
@@ -178,9 +180,10 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
         # A nonzero slack has its multiplier at ±ρ.
         exact = np.abs(run.multipliers[elastic]).max(initial=0.0) < 0.999 * weight
         vanished = run.conditions and run.conditions.residuals.feasibility.scaled <= VANISHED
-        if not k or (exact and vanished) or raises == RAISES:
-            return run
-        weight, raises = weight * RAISE, raises + 1
+        if not k or (exact and vanished):
+            break
+        weight *= RAISE
+    return run
 
 
 def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:

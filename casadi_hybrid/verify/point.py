@@ -107,6 +107,7 @@ def read_candidate(
     read = problem.numbers(**numbers)
     bounds, known = read.bounds, getattr(result, "bounds", None)
     if isinstance(known, Bounds):
+        # Bounds of the solve, except where an argument replaces them.
         bounds = replace(known, **{k: v for k, v in vars(bounds).items() if given[k] is not None})
     pair: tuple[Vector | None, Vector] | None = None
     if multipliers is not None:

@@ -152,6 +152,7 @@ def step_rule(case: LocalCase) -> dict[str, float]:
         d = case.design(split)
         (eta_x, eta_d), (s1, s3) = _eta(d), _limits(case.model, d)
         X, D = eta_x * factors[:, None], eta_d * factors[None, :]
+        # S1, S2 and S3 on the grid of steps.
         allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p)
         allowed &= _norm(d.C_opt) <= KAPPA.kappa_omega * D
         best = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))

@@ -52,7 +52,7 @@ def memory_noise(
     epsilon = np.zeros((setup.iterations + 2, setup.problem.m))
     drawn = np.random.default_rng(seed).standard_normal((len(epsilon), len(noisy)))
     epsilon[:, list(noisy)] = NOISE * drawn
-    epsilon[0] *= at_start
+    epsilon[0] *= at_start  # row 0 is t = −1
 
     def see(t: int, at: Evaluation) -> Evaluation:
         return replace(at, measured=at.h + epsilon[t + 1])

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from casadi_hybrid.paper.claims.claim import Measured, Setup, claim, counterexample, follow
 from casadi_hybrid.paper.iterations import Hybrid
@@ -96,6 +97,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
     def slope(e: Vector, d: float) -> Vector:
         return (step(point + d * e) - step(point - d * e)) / (2 * d)
 
+    # Richardson extrapolation of central differences.
     columns = [
         (4 * slope(e, DIFFERENCE / 2) - slope(e, DIFFERENCE)) / 3 for e in np.eye(point.size)
     ]
@@ -138,6 +140,7 @@ def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> 
     discriminant = p * p - 4 * q
     root = np.sqrt(np.maximum(discriminant, 0.0))
     fast = -0.5 * (p + np.where(p < 0, -root, root))
+    # The product of the roots is q: no cancellation in the slow one.
     slow = np.divide(q, fast, out=np.zeros_like(fast), where=fast != 0)
     real = np.minimum(1 - np.abs(1 + fast), np.where(slow > -1, -slow, 2 + slow))
     # A complex pair has |λ|² = det J_AL = 1 − η_x a.
@@ -241,15 +244,11 @@ def stiffness_curvature() -> Measured:
     gap, the positive part of the best 1 − ρ(J_AL) at c = 1.
     """
     B, C, H = np.diag(STIFF_B), np.diag(STIFF_C), STIFF_H * np.eye(2)
-    low, high = 0.0, 1e3
-    while high - low > 1e-14 * high:
-        c = 0.5 * (low + high)
-        stable = np.linalg.eigvalsh(H + c * B.T @ B)[0] >= 0
-        low, high = (low, c) if stable else (c, high)
+    least = brentq(lambda c: np.linalg.eigvalsh(H + c * B.T @ B)[0], 0.0, 1e3, xtol=1e-14)
     scalar, weight = np.diag([999999.0, 0.0]), B.T @ C @ B
     at_threshold = _two_modes(1.0, 1.0, STIFF_ETAS[:, None], STIFF_ETAS[None, :])
     return "as printed", {
-        "threshold": abs(high - 1.0),
+        "threshold": abs(least - 1.0),
         "scalar": _apart(H + B.T @ B, scalar) / 999999.0,
         "weight": _apart(weight, 8.96 * np.eye(2)),
         "matrix": _apart(H + weight, 7.96 * np.eye(2)),

@@ -105,7 +105,7 @@ def make_instance(
     U = np.linalg.qr(rng.standard_normal((m, r)))[0]
     V = np.linalg.qr(rng.standard_normal((n, r)))[0]
     A = rng.standard_normal((m, 2 * n - 1))
-    A /= np.linalg.norm(A, 2)
+    A /= np.linalg.norm(A, 2)  # ‖A‖ = 1, so that ε_nl measures the nonlinear part
     x_star = recipe.spread * rng.standard_normal(n)
     mu_star = recipe.multiplier_spread * rng.standard_normal(m)
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
@@ -124,6 +124,7 @@ def make_instance(
         smooth += c[2] * ca.sumsqr(x**2)
         curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
+    # Stationarity at (x*, μ*).
     q = -H0 @ x_star - value_at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
     f = 0.5 * ca.dot(x, ca.mtimes(H0, x)) + ca.dot(q, x) + smooth
     problem = Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}")

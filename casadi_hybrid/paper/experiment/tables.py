@@ -127,6 +127,7 @@ def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
 
 def count_chance(says: int, successes: int, runs: int) -> float:
     """Return the chance that five of ``runs`` have a count no likelier than ``says``."""
+    # Hypergeometric, without replacement, summed over the counts that are no likelier.
     ways = [comb(successes, k) * comb(runs - successes, FIVE - k) for k in range(FIVE + 1)]
     return sum(way for way in ways if way <= ways[says]) / comb(runs, FIVE)
 

@@ -52,19 +52,22 @@ class OnEquations:
         names, m_h = problem.functions, problem.m_h
         if not problem.m:
             return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
-        for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
-            return (
-                f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-                f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
-                f"{_REMEDY}"
+        reason = ""
+        inequalities = np.flatnonzero(bounds.lbg < bounds.ubg)
+        if inequalities.size:
+            i = inequalities[0]
+            lower, upper = (
+                f"lbg[{i - m_h}] = {bounds.lbg[i]:g}",
+                f"ubg[{i - m_h}] = {bounds.ubg[i]:g}",
             )
+            reason = f"{names.constraint_names[i]!r} is an inequality ({lower} < {upper})"
         for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
-            for i in np.flatnonzero(np.isfinite(values)).tolist():
-                return (
-                    f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
-                    f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
-                )
-        return ""
+            bounded = np.flatnonzero(np.isfinite(values))
+            if bounded.size and not reason:
+                i = bounded[0]
+                bound = f"a bound ({side}[{i}] = {values[i]:g})"
+                reason = f"the variable {names.variable_names[i]!r} has {bound}"
+        return reason and f"{who} takes equations only, but {reason}; {_REMEDY}"
 
     def run(self, problem: Problem, call: Call) -> IterationResult:
         """Run the loop and judge its best point."""

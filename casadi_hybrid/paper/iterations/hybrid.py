@@ -68,6 +68,7 @@ class Hybrid(Iteration):
         h_prev = self._seen(-1, before).measured
         chosen = self.rule.decide(at, 0)
         augmented, memory = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
+        # μ_0 from π_0 = μ_0 − C_opt h_{−1} or ν_0 = μ_0 + C_aug h_{−1}.
         mu = start.multipliers
         if self.dual_start == "memory_free":
             mu = mu + memory
@@ -86,7 +87,7 @@ class Hybrid(Iteration):
         """Ask the rule and take one step of the law."""
         correction = self.rule.decide(at, state.t)
         memory = state.memory
-        if self.memory == "untelescoped":
+        if self.memory == "untelescoped":  # C_opt,t h_{t−1} in place of C_opt,t−1 h_{t−1}
             memory = correction.C_opt @ state.carry[0]
         return advance(state, self._seen(state.t, at), correction, memory), correction
 

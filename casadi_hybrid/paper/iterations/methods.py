@@ -35,6 +35,7 @@ def _changed(part: Any, options: dict[str, Any]) -> Any:
 def _made_from(base: Iteration, *closed: str) -> Made:
     """Return a method by its defaults: every field is an option, except the closed ones."""
     names = _names(base)
+    # δ is a field of the strength; as an option it chooses the paper's strength.
     designed = {"delta"} if "strength" in names else set()
     known = (names | designed) - {*OF_SOLVERS, *closed}
 

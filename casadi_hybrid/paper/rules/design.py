@@ -93,6 +93,7 @@ class DesignRule:
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
         C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
+        # The steps need ‖B‖², which must neither underflow nor overflow.
         if not 1e-150 < model.norm_B < 1e150:
             raise DesignError(
                 f"the constraint Jacobian has the norm {model.norm_B:.3g}, whose square is out of "
@@ -132,6 +133,7 @@ class DesignRule:
                 f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "
                 "a direction of negative curvature"
             )
+        # Weights of a correction beyond the budget are not used.
         if norm_M > self.M_max or self.steps.margin == "unit":
             return _Target(norm_M, smallest, 1.0, 1.0)
         a_d = model.smallest_dual_curvature(A)

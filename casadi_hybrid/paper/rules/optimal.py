@@ -49,9 +49,10 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
     size = symmetric_norm(blocks[0][0])
     if size == 0.0:
         return np.zeros_like(M), 0.0
+    # Barrier parameter 1/t; the duality gap of a centered point is rows/t.
     rows = sum(len(constant) for constant, _ in blocks)
     z = np.zeros(1 + len(basis))
-    z[0] = 2.0 * size
+    z[0] = 2.0 * size  # feasible: C_opt = 0 needs s = size
     t = rows / size
     for _ in range(_MOST_NEWTON):
         step, decrement = _newton(blocks, z, t)
@@ -128,6 +129,7 @@ def _newton(blocks: list[Block], z: Vector, t: float) -> tuple[Vector, float]:
     gradient[0] = t
     hessian = np.zeros((z.size, z.size))
     for D_0, D in blocks:
+        # S⁻¹D_i, whose traces and products are the derivatives of −log det S.
         weighted = np.linalg.solve(D_0 + np.tensordot(z, D, 1), D)
         gradient -= np.einsum("aii->a", weighted)
         hessian += np.einsum("aij,bji->ab", weighted, weighted)

@@ -155,6 +155,7 @@ class WhitenedRule:
         if jacobian.rank == 0:
             raise DesignError("the constraint Jacobian is zero; no residual can be corrected")
         T = (jacobian.U / jacobian.sigma) @ jacobian.U.T
+        # TB = UYᵀ without the singular values.
         white = LocalModel(at.hessian, jacobian.U @ jacobian.Y.T, self.inner.kernel_floor)
         design = self.inner.design(white)
         C_aug, C_opt, eta_d = T @ design.C_aug @ T, T @ design.C_opt @ T, design.eta_d * (T @ T)

@@ -37,6 +37,7 @@ class _Share:
         R = self.metric.matrix(model)
         weakest = model.metric_curvature(R) if model.rank else 0.0
         unit = R / weakest if weakest > 0 else np.zeros_like(R)  # else the strength refuses R
+        # M(γ) = start + γ·slope.
         start = none.deficit * unit
         slope = full.C + full.deficit * unit - start
 
@@ -45,6 +46,7 @@ class _Share:
 
         if within(1.0):
             return 1.0
+        # ‖M(γ)‖ falls up to its minimum and then rises.
         least = bisect(lambda gamma: _norm_and_slope(start, slope, gamma)[1] < 0.0)
         return bisect(within, least) if within(least) else least
 

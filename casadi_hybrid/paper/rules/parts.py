@@ -144,11 +144,14 @@ class StepRule:
         When S1 or S3 caps η_x, η_d is not unique; the largest that S2 allows is taken.
         """
         beta = model.norm_B**2
+        # With S2 as an equality the margin min(a_x η_x, a_d κ_p/(η_x β)) is largest at the balance.
         limits = {"balance": np.sqrt(a_d * self.kappa_p / (a_x * beta))}
         if self.s1 == "printed" or candidate.C_aug.any():
             curvature = symmetric_norm(model.curvature(candidate.C_aug))
+            # 1e-300: a curvature of zero sets no limit.
             limits["S1"] = self.kappa_x / max(curvature, 1e-300)
         if candidate.C_opt.any():
+            # S3 is a lower bound of η_d, and by S2 an upper bound of η_x.
             size = symmetric_norm(candidate.C_opt)
             limits["S3"] = self.kappa_p * self.kappa_omega / (size * beta)
         active = min(limits, key=limits.__getitem__)

@@ -137,6 +137,7 @@ class LocalModel:
         """Return B⁺ᵀ Y T Yᵀ B⁺, the minimum-norm M with YᵀBᵀMBY = T."""
         scaled = self.jacobian.U / self.jacobian.sigma
         C = scaled @ T @ scaled.T
+        # Symmetric to the last bit, as LAPACK's symmetric routines assume.
         return np.asarray(0.5 * (C + C.T))
 
     def metric_curvature(self, R: Matrix) -> float:

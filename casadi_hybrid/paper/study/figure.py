@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -24,7 +26,8 @@ def draw(summary: Summary) -> Figure:
     for pair, (block, levels) in zip(axes.reshape(-1, 2), summary.items(), strict=False):
         _panels(pair, block, levels)
     # One range of iterations for all panels, so that they can be compared by eye.
-    rates = [r for levels in summary.values() for row in levels.values() for r in row.values()]
+    rows_of_rates = chain.from_iterable(levels.values() for levels in summary.values())
+    rates = [rate for row in rows_of_rates for rate in row.values()]
     largest = max((rate.median_iterations or 0.0 for rate in rates), default=0.0)
     for ax in axes[:, 1::2].flat:
         ax.set_ylim(_LEAST, 2.0 * max(largest, 10.0))

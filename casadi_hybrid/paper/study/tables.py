@@ -48,8 +48,9 @@ Summary = dict[Block, dict[float, dict[str, Rate]]]
 def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
-    for unit, trial in ((unit, trial) for unit, trials in units.items() for trial in trials):
-        groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
+    for unit, trials in units.items():
+        for trial in trials:
+            groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
         iterations = [trial.iterations for trial in group if trial.success]

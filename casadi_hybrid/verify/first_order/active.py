@@ -60,6 +60,7 @@ def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
     pull = multipliers * rows.sizes
     signs = np.zeros(pull.size)
     for sign in (1.0, -1.0):
+        # Multiplier against distance, both in the units of a row with a gradient of size one.
         toward = sign * pull * rows.sizes
         near = rows.near(sign, 10 * tol) & (toward >= 0)
         signs[(toward > rows.inside(sign)) | near] = sign
@@ -89,11 +90,11 @@ class Qualification(NamedTuple):
 
 def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     """Judge the gradients of the active rows."""
-    everything = active.all
-    face = faces.of(everything)
-    rank = int(np.count_nonzero(everything < faces.rows.n)) + face.rank
+    indices = active.all
+    face = faces.of(indices)
+    rank = int(np.count_nonzero(indices < faces.rows.n)) + face.rank
     condition = face.fit.condition if face.small else None
-    licq = rank == everything.size
+    licq = rank == indices.size
     return Qualification(rank, condition, licq, licq or _mfcq(faces, active))
 
 
@@ -105,10 +106,11 @@ def _mfcq(faces: Faces, active: ActiveSet) -> bool:
     rows, equations = faces.rows, faces.equations
     if equations.rank < equations.constraints.size:
         return False
-    everything = active.all
-    sides = Sides(everything, active.signs[everything], np.zeros(everything.size))
+    indices = active.all
+    sides = Sides(indices, active.signs[indices], np.zeros(indices.size))
     signed = sides.sign != 0
-    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[everything])
+    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[indices])
+    # The last row is Σμ = 1; a residual of zero is a combination that vanishes.
     gradients = sp.vstack((columns, signed[None, :].astype(float)), format="csc")
     target = np.append(np.zeros(rows.n), -1.0)
     coefficients = fit_signed(target, gradients, sides.distance, signed)

@@ -111,10 +111,12 @@ class _Scaled:
                 best, least = allowed, value
             small = ROUNDING * max(1.0, float(np.abs(nu).max()))
             flat = ROUNDING * max(1.0, float(np.abs(self._slope).max(initial=0.0)))
+            # Infeasible: ν < 0 in the passive set, a negative gradient outside.
             wrong = signed & np.where(passive, nu < -small, pull < -flat)
             count = int(np.count_nonzero(wrong))
             if count == 0:
                 return allowed
+            # Exchange all infeasible indices; after a few rounds without progress only the last.
             if count < fewest:
                 fewest, chances = count, FULL_EXCHANGES
             elif chances:
@@ -178,6 +180,7 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
     if max_rank is not None:
         rank = min(rank, max_rank)
     multipliers = -(U[:, :rank] / sigma[:rank]) @ (Vt[:rank] @ gradient) / rows
+    # Minimum norm in unscaled multipliers: without the part in ker Jᵀ.
     free = np.linalg.qr(U[:, rank:] / rows[:, None])[0]
     multipliers = multipliers - free @ (free.T @ multipliers)
     condition = float(sigma[0] / sigma[rank - 1]) if rank else 1.0
@@ -202,6 +205,7 @@ def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> in
         noise = SETTLED * np.maximum(1.0, np.abs(here.B) @ np.abs(here.x))
         if step == SETTLING_STEPS or np.all(np.abs(here.h) <= noise):
             break
+        # The minimum-norm Gauss–Newton step in the coordinates of the singular vectors.
         move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
         move[np.abs(move) > TRUST * max(1.0, float(np.abs(start.x).max()))] = 0.0
         try:

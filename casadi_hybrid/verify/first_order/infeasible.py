@@ -51,6 +51,7 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
         "sum": np.sign(v),
     }
     slopes = [_slope(rows, kind, w, v, tol) for kind, w in choices.items()]
+    # Solvers minimize one of the three: the most stationary one counts.
     return min(slopes, key=lambda violation: violation.slope.scaled)
 
 

@@ -130,6 +130,7 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
         factor = SymmetricFactor(face.augmented(H / size))
     except (EvaluationError, FloatingPointError):
         return None
+    # Inertia (n, k, 0): the reduced Hessian is positive definite.
     if factor.inertia.zero or factor.inertia.negative != k:
         return None
     slope = rows.slope(multipliers)[face.free]
@@ -224,6 +225,7 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
     at_bound, at_other = np.where(up, above, below), np.where(up, below, above)
     bound = np.where(up, rows.upper, rows.lower)
     finite = np.isfinite(bound)
+    # At the opposite bound, or without a bound in the direction of the multiplier.
     wrong = ~rows.equations & ~at_bound & (at_other | ~finite)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
     distance = counted_distance(distance, rows.terms, size * rows.sizes, rows.gradient)

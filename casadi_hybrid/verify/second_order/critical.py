@@ -72,6 +72,7 @@ def judged_with_near_limits(
     if verdict.verdict not in _UNPROVED:
         return verdict
     sides, rows = first.sides, faces.rows
+    # ½|curvature|·distance² is the fall of f on the way to the limit; twice that is compared.
     fall = -(verdict.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
     near = (sides.sign * first.multipliers[sides.row] > 0) & (fall <= faces.instance.tol)
     near &= ~np.isin(sides.row, active.all)
@@ -114,6 +115,7 @@ def _on_small_face(
     model, weak = ReducedHessian(face), active.weak.size
     best = model.judge(fitted)
     if best.verdict is not Curvature.STRICT_MINIMIZER and not licq and not weak:
+        # Multipliers are not unique: any choice with positive curvature proves a minimizer.
         signs = np.zeros(face.rows.value.size)
         signs[active.strong] = active.signs[active.strong]
         trials = [best] if given is None else [best, model.judge(given, "given")]

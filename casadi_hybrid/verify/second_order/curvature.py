@@ -129,6 +129,7 @@ class ReducedHessian:
             size = float(gradient @ gradient)
             if best_value >= target or size <= zero**2:
                 break
+            # Polyak step.
             y = y + (target - values[0]) / size * gradient
         return self.judge(fitted + free @ best, "searched")
 
@@ -157,6 +158,7 @@ def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
         inertia = factor(z).inertia
         return inertia.negative + inertia.zero - face.constraints.size
 
+    # Curvatures in (−∞, zero], and in (−∞, −zero].
     flat = up_to(zero)
     falling = up_to(-zero) if flat else 0
     inertia = face.free.size - face.rank - flat, falling, flat - falling
