@@ -147,8 +147,8 @@ BREAKS = (
     Break(
         "S3 without κ_ω",
         "paper/rules/parts.py",
-        'most["S3"] = self.kappa_p * self.kappa_omega / (size * beta)',
-        'most["S3"] = self.kappa_p / (size * beta)',
+        'limits["S3"] = self.kappa_p * self.kappa_omega / (size * beta)',
+        'limits["S3"] = self.kappa_p / (size * beta)',
     ),
     Break(
         "δ is 0.25 by default", "paper/rules/parts.py", "delta: float = 0.35", "delta: float = 0.25"
@@ -198,8 +198,8 @@ BREAKS = (
     Break(
         "problem (P) with S3 doubled",
         "paper/rules/optimal.py",
-        "kept = basis * (model.norm_B**2 /",
-        "kept = 2 * basis * (model.norm_B**2 /",
+        "optimistic = basis * (model.norm_B**2 /",
+        "optimistic = 2 * basis * (model.norm_B**2 /",
         (CLAIMS,),
     ),
     Break(
@@ -271,8 +271,8 @@ BREAKS = (
     Break(
         "the print is judged by the runs",
         "paper/experiment/verdicts.py",
-        "one.judged(in_print, {})",
-        "one.judged(summary, {})",
+        "statement.judged(in_print, {})",
+        "statement.judged(summary, {})",
         (REPORTING,),
     ),
     Break(
@@ -355,8 +355,8 @@ BREAKS = (
     Break(
         "μ and ν exchanged in residuals.csv",
         "paper/experiment/files.py",
-        'of = ("errors", "feasibility", "stationarity", "effective")',
-        'of = ("errors", "feasibility", "effective", "stationarity")',
+        'series = ("errors", "feasibility", "stationarity", "effective")',
+        'series = ("errors", "feasibility", "effective", "stationarity")',
         (REPORTING,),
     ),
     Break(

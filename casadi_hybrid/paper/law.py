@@ -1,4 +1,4 @@
-r"""The one update law behind the augmented, the optimistic and the hybrid methods.
+r"""The update law of the augmented, the optimistic and the hybrid methods.
 
 With h_t = h(x_t), g_t = ∇f(x_t), B_t = J_h(x_t) and a correction M_t = C_aug,t + C_opt,t,
 
@@ -32,13 +32,13 @@ from casadi_hybrid.utils.inputs import Matrix, Vector
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where an iteration stands: x_t, μ_t, and what else it carries from one step to the next.
+    """State of an iteration: x_t, μ_t, and its memory.
 
     Attributes:
         memory: C_opt,t−1 h_{t−1}, the optimistic memory (zero for methods without one).
-        effective: ν_t, the effective dual the last primal step used.
+        effective: ν_t, the effective dual of the last primal step.
         t: number of steps taken.
-        carry: what else a method remembers (h_{t−1}, a trust-region radius), by its own convention.
+        carry: further memory of a method (h_{t−1}, F(z_{t−1})), by its own convention.
     """
 
     x: Vector
@@ -56,7 +56,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """One iteration's choice: the two channels and the two steps.
+    """Choice of one iteration: the two channels and the two steps.
 
     Attributes:
         C_aug, C_opt: m×m, the augmented and the optimistic channel.
@@ -85,15 +85,16 @@ def advance(state: State, at: Evaluation, correction: Correction, memory: Vector
     """Take one step of the law.
 
     The dual channel reads ``at.measured``, the augmented channel ``at.h``; they differ only under
-    residual-memory noise. ``memory`` is what the optimistic channel subtracts, C_opt,t−1 h_{t−1} in
-    the telescoped law.
+    residual-memory noise. The optimistic channel subtracts ``memory``, C_opt,t−1 h_{t−1} in the
+    telescoped law.
     """
-    kept = correction.C_opt @ at.measured
+    optimistic = correction.C_opt @ at.measured
     residual = at.measured
     if correction.lookahead:
         force = at.gradient + at.B.T @ (state.mu - memory + correction.M @ at.h)
         residual = residual - at.B @ apply(correction.eta_x, force)
-    mu = state.mu + apply(correction.eta_d, residual) + kept - memory
+    # μ first, then x with the new μ: the alternating form, on which the equivalence rests.
+    mu = state.mu + apply(correction.eta_d, residual) + optimistic - memory
     effective = mu + correction.C_aug @ at.h
     x = state.x - apply(correction.eta_x, at.gradient + at.B.T @ effective)
-    return State(x, mu, kept, effective, state.t + 1, (at.measured,))
+    return State(x, mu, optimistic, effective, state.t + 1, (at.measured,))

@@ -32,12 +32,12 @@ def verify(
 ) -> Report:
     """Judge a point of min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx by any solver.
 
-    The point is accepted if feasibility, stationarity, complementarity and the signs of fitted
-    multipliers hold within ``tol``, if the second-order condition does not refute a minimum, and if
-    IPOPT started at the point stays there. Multipliers that come with the point must satisfy the
-    conditions too (L = f + lam_gᵀg + lam_xᵀx). At an infeasible point the report says whether the
-    violation is stationary, which confirms or refutes local infeasibility. In optimal control no
-    limit may be exceeded between the grid points by more than 1e-4 of its scale.
+    The point is accepted under three conditions. Feasibility, stationarity, complementarity and the
+    signs of fitted multipliers hold within ``tol``; the second-order condition does not refute a
+    minimum; IPOPT started at the point stays there. Multipliers that come with the point must
+    satisfy the conditions too (L = f + lam_gᵀg + lam_xᵀx). At an infeasible point the report tells
+    if the violation is stationary, which confirms or refutes local infeasibility. In optimal
+    control no limit may be exceeded between the grid points by more than 1e-4 of its scale.
 
     An argument of None is taken from the answer if it is a result, else from the problem: g has no
     bounds in CasADi's dictionary, and the equations of a Problem are zero.
@@ -51,16 +51,16 @@ def verify(
             ``lam_g``), or the n numbers of a point.
         p, lbx, ubx, lbg, ubg: the instance, as ``nlpsol`` takes it.
         multipliers: m numbers lam_g to judge in place of the answer's.
-        x0: start of the solve, from which IPOPT is run for comparison. Its result is reported, not
-            judged: another local solution is no mistake.
+        x0: start of the solve, for a run of IPOPT. Its result is reported and not judged: another
+            local solution is no mistake.
         tol: tolerance on the residuals in the infinity norm. IPOPT may move the point by
             √tol·max(1, ‖x‖_∞).
-        scaled: hold the scaled residuals against ``tol`` instead of the unscaled ones.
-        ipopt: whether to run IPOPT.
+        scaled: compare the scaled residuals with ``tol`` instead of the unscaled ones.
+        ipopt: run IPOPT.
         constraint_names, variable_names: names in the report; by default the problem's.
 
     Returns:
-        A :class:`Report`, also for a point with NaN or where a function is undefined.
+        A :class:`Report`, also for a point with NaN or an undefined function.
 
     Raises:
         InputError: for a wrong shape or type, naming the argument.
@@ -83,20 +83,20 @@ def verify(
     positive(tol, "tol")
     if isinstance(answer, Problem) or hasattr(answer, "to_verify"):
         raise InputError("answer is a problem; the problem comes first: verify(problem, answer)")
-    # SciPy's optimizers come along.
+    # Late, because these import SciPy's optimizers.
     from casadi_hybrid.problem.evaluator import Evaluator  # noqa: PLC0415
     from casadi_hybrid.verify.first_order.face import Instance  # noqa: PLC0415
     from casadi_hybrid.verify.judging import judge  # noqa: PLC0415
     from casadi_hybrid.verify.point import read_candidate, read_problem  # noqa: PLC0415
 
-    numbers = {"x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
+    arguments = {"x0": x0, "p": p, "lbx": lbx, "ubx": ubx, "lbg": lbg, "ubg": ubg}
     stated = problem.to_verify(answer) if hasattr(problem, "to_verify") else None
     if stated is not None:
         problem = stated.problem
-        given = {key: value for key, value in numbers.items() if value is not None}
-        numbers = {**stated.numbers, **given}
+        given = {name: value for name, value in arguments.items() if value is not None}
+        arguments = {**stated.numbers, **given}
     problem = read_problem(problem, constraint_names, variable_names)
-    candidate = read_candidate(problem, answer, numbers, multipliers)
+    candidate = read_candidate(problem, answer, arguments, multipliers)
     evaluator = Evaluator(problem, candidate.p)
     instance = Instance(problem, evaluator, candidate.bounds, tol, scaled)
     report = judge(instance, candidate, ipopt=ipopt)

@@ -1,13 +1,12 @@
 """IPOPT (Wächter and Biegler, 2006) as a second opinion, through ``casadi.nlpsol``.
 
-IPOPT refuses problems with more equations than variables. It gets them in the L1-elastic form
+IPOPT rejects problems with more equations than variables. They are passed in the L1-elastic form
 
     min f(x) + ρ Σ(s⁺ + s⁻)   subject to   h(x) = s⁺ − s⁻,   s⁺, s⁻ ≥ 0,
 
-which has the same solutions once ρ exceeds the largest multiplier. ρ is raised until h vanishes.
-Inequalities get no slacks.
-IPOPT's return status is recorded and never used: every answer is judged by the problem's own
-functions.
+which has the same solutions if ρ exceeds the largest multiplier. ρ is raised until h vanishes.
+Inequalities have no slacks. IPOPT's return status is recorded and not used: the problem's own
+functions judge every answer.
 """
 
 from __future__ import annotations
@@ -35,10 +34,8 @@ Warm = tuple[Vector, Vector] | None
 RHO = 10.0
 RAISE = 10.0
 RAISES = 6
-VANISHED = 1e-8
-"""Scaled ‖h‖_∞ at which the slacks of the elastic form have vanished."""
-SOLVED = 1e-6
-"""Scaled residuals above this are no KKT point, and the elastic form is tried too."""
+VANISHED = 1e-8  # scaled ‖h‖_∞ at which the slacks of the elastic form have vanished
+SOLVED = 1e-6  # scaled residuals of a KKT point; above, the elastic form is tried too
 
 COLD: dict[str, Any] = {
     "tol": 1e-10,
@@ -75,9 +72,9 @@ class IpoptRun:
         conditions: first-order conditions at x with fitted multipliers, and as ``given`` with
             IPOPT's. None when it did not run or its point is not finite.
         rho: last penalty of the elastic form, None for the plain form.
-        raises: how often ρ was raised.
+        raises: number of increases of ρ.
         status: IPOPT's return status.
-        iterations: of the last run.
+        iterations: number of iterations of the last run.
         elapsed: seconds of all runs, without building the solvers.
         lam_x: IPOPT's multipliers of the bounds.
     """
@@ -104,7 +101,7 @@ class IpoptRun:
 
     @property
     def merit(self) -> float:
-        """The larger scaled first-order residual, infinite where there is none."""
+        """The larger scaled first-order residual; infinite without one."""
         if self.conditions is None:
             return np.inf
         merit = max(measure.scaled for measure in self.conditions.residuals[:2])
@@ -123,8 +120,8 @@ def run_ipopt(
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
     """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
 
-    The elastic form follows where IPOPT refuses the plain one (more equations than variables), or
-    where the plain answer is no KKT point; the better answer is returned.
+    The elastic form follows if IPOPT rejects the plain one (more equations than variables), or if
+    the plain answer is no KKT point; the better answer is returned.
     """
     equations = np.flatnonzero(instance.bounds.lbg == instance.bounds.ubg)
     plain = None
@@ -140,14 +137,15 @@ def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
 
 
 def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptRun:
-    """Run IPOPT with slacks in the equations ``elastic``; without any it is the plain form."""
+    """Run IPOPT with slacks in the equations ``elastic``; in the plain form if there are none."""
     x, p, f, g = _symbols(instance)
     bounds, parameters, kind = instance.bounds, instance.evaluator.p, type(x)
     m, k = bounds.lbg.size, elastic.size
-    up, down, rho = (kind.sym(name, size) for name, size in (("u", k), ("d", k), ("r", 1)))
+    up, down, rho = kind.sym("up", k), kind.sym("down", k), kind.sym("rho")
     nlp = {"x": x, "p": ca.vertcat(p, rho), "f": f, "g": g}
     h0 = np.zeros(k)
     if k:
+        # Start with s⁺ − s⁻ = h(x0), so that the elastic equations hold.
         g0 = np.asarray(instance.problem.graph(x0, parameters)[1].full()).ravel()[elastic]
         h0 = np.nan_to_num(g0, posinf=0.0, neginf=0.0) - bounds.lbg[elastic]
         pick = ca.DM.triplet(elastic.tolist(), list(range(k)), ca.DM.ones(k), m, k)
@@ -170,28 +168,29 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
         "ubg": bounds.ubg,
         "lam_g0": lam_g,
     }
-    weight, elapsed, raises = max(RHO, 2 * float(np.abs(lam).max(initial=0.0))), 0.0, 0
-    while True:
-        # Stationarity in s: λ ∓ ρ is CasADi's multiplier of s± ≥ 0, which is not positive.
+    weight = max(RHO, 2 * float(np.abs(lam).max(initial=0.0)))
+    elapsed = 0.0
+    for raises in range(RAISES + 1):
+        # By stationarity in s±, CasADi's multiplier of s± ≥ 0 is λ ∓ ρ ≤ 0.
         lam_x0 = np.concatenate((lam_x, lam - weight, -lam - weight))
         began = time.perf_counter()
         answer = solver(p=np.append(parameters, weight), lam_x0=lam_x0, **arguments)
         elapsed += time.perf_counter() - began
         run = _judge(instance, answer, solver, elapsed, weight if k else None, raises)
-        # A slack that is not zero has its multiplier at ±ρ.
+        # A nonzero slack has its multiplier at ±ρ.
         exact = np.abs(run.multipliers[elastic]).max(initial=0.0) < 0.999 * weight
         vanished = run.conditions and run.conditions.residuals.feasibility.scaled <= VANISHED
-        if not k or (exact and vanished) or raises == RAISES:
-            return run
-        weight, raises = weight * RAISE, raises + 1
+        if not k or (exact and vanished):
+            break
+        weight *= RAISE
+    return run
 
 
 def _symbols(instance: Instance) -> tuple[Any, Any, Any, Any]:
     """Return x, p, f and g on fresh symbols: the problem's own x may be a stack of several."""
-    graph, kind = instance.problem.differentiable_graph, type(instance.problem.x)
+    graph = instance.problem.differentiable_graph
     inline = graph is instance.problem.graph  # else derivatives belong to the call
-    if not inline:
-        kind = ca.MX
+    kind = type(instance.problem.x) if inline else ca.MX
     x, p = (kind.sym(name, graph.numel_in(i)) for i, name in enumerate("xp"))
     f, g = graph.call([x, p], inline, not inline)
     return x, p, f, g
@@ -209,6 +208,6 @@ def _judge(
         with suppress(EvaluationError):
             faces = Faces(instance, x)
             f, conditions = faces.rows.f, first_order(faces, (lam_x, lam_g))
-    # IPOPT does not set the count when it refuses to start.
+    # IPOPT does not set the count if it rejects the start.
     iterations = 0 if status in NO_RUN else int(stats["iter_count"])
     return IpoptRun(x, f, lam_g, conditions, rho, raises, status, iterations, elapsed, lam_x)

@@ -1,4 +1,4 @@
-"""Facts about a point, and the report made of them."""
+"""Judgement of a point: its facts, and the report."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def read_problem(
 ) -> Problem:
     """Read a :class:`~casadi_hybrid.Problem` or CasADi's dictionary.
 
-    Derivatives that the user gave for the solve are replaced by CasADi's where it has any.
+    CasADi's derivatives replace derivatives that the user gave for the solve.
 
     Raises:
         InputError: for anything else, or an entry that does not fit.
@@ -48,7 +48,7 @@ class Stated:
     """The nonlinear program of a larger problem, such as an optimal control problem.
 
     ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` maps (x, p) to sentences
-    on limits that are exceeded where the program has no row.
+    on limits that are exceeded at points without a row of the program.
     """
 
     problem: Problem
@@ -61,10 +61,9 @@ class Candidate:
     """A point to judge; NaN or Inf in x and the multipliers are judged, not refused.
 
     Attributes:
-        multipliers: (lam_x, lam_g) that came with it, None for a lam_x that did not; None without
-            lam_g.
-        bounds: of this instance.
-        x0: start of the solve, None where it is not known.
+        multipliers: (lam_x, lam_g) of the answer, lam_x None if it is missing; None without lam_g.
+        bounds: bounds of this instance.
+        x0: start of the solve, None if it is not known.
     """
 
     x: Vector
@@ -80,9 +79,9 @@ def read_candidate(
     """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers.
 
     Args:
-        given: x0, p, lbx, ubx, lbg and ubg; an argument of None is taken from a result that has it,
-            else from the problem.
-        multipliers: lam_g in place of the answer's; lam_x is then what stationarity needs.
+        given: x0, p, lbx, ubx, lbg and ubg; None is replaced from a result that has it, else from
+            the problem.
+        multipliers: lam_g in place of the answer's; lam_x is then chosen for stationarity.
 
     Raises:
         InputError: for a wrong shape or a wrong type, naming the argument.
@@ -92,8 +91,8 @@ def read_candidate(
     if isinstance(answer, Mapping):
         if "x" not in answer:
             raise InputError(
-                f"answer has no entry 'x' (it has {', '.join(map(repr, answer))}); give what a "
-                "solver returns, or the numbers of the point"
+                f"answer has no entry 'x' (it has {', '.join(map(repr, answer))}); give the answer "
+                "of a solver, or the numbers of the point"
             )
         label, parts = "answer['x']", {**answer}
     elif hasattr(answer, "x"):
@@ -108,6 +107,7 @@ def read_candidate(
     read = problem.numbers(**numbers)
     bounds, known = read.bounds, getattr(result, "bounds", None)
     if isinstance(known, Bounds):
+        # Bounds of the solve, except where an argument replaces them.
         bounds = replace(known, **{k: v for k, v in vars(bounds).items() if given[k] is not None})
     pair: tuple[Vector | None, Vector] | None = None
     if multipliers is not None:

@@ -15,10 +15,8 @@ from casadi_hybrid.verify.report import UNBOUNDED, Comparison, Finding, Rejectio
 from casadi_hybrid.verify.second_order.curvature import NO_MINIMIZER, Curvature, SecondOrder
 
 SHOWN = 4
-ILL_CONDITIONED = 1e6
-"""Condition of the row-scaled Jacobian from which the rank is in doubt."""
-HUGE = 1e6
-"""Multipliers above this are worth a note."""
+ILL_CONDITIONED = 1e6  # condition of the row-scaled Jacobian that puts the rank in doubt
+HUGE = 1e6  # size of multipliers that is worth a note
 SECOND = {
     Curvature.DEGENERATE: (
         "Curvature is zero in some feasible direction and f was not seen to fall along it: the "
@@ -33,7 +31,7 @@ Reasons = Iterator[tuple[Rejection, str]]
 
 
 def undefined(error: EvaluationError) -> Finding:
-    """Return the reason where a function of the problem is not finite."""
+    """Return the reason for a function of the problem that is not finite."""
     where = f" at {error.entry}" if error.entry else ""
     label = error.function[0].upper() + error.function[1:]
     sentence = f"{label} is {error.value}{where}, so nothing else can be judged."
@@ -128,7 +126,7 @@ def _curvature(second: SecondOrder, names: tuple[str, ...]) -> Reasons:
 
 
 def _restart(restart: Comparison, second: SecondOrder | None) -> Reasons:
-    # On a flat set of minimizers IPOPT may slide along it.
+    # IPOPT may move along a flat set of minimizers.
     flat = second is not None and second.verdict is Curvature.DEGENERATE
     equal = restart.relation is Relation.EQUAL
     if restart.relation is Relation.NO_RUN:
@@ -155,7 +153,7 @@ def _above(measure: Measure, instance: Instance) -> str:
 
 
 def notes(facts: Report, faces: Faces, multipliers: Vector, ipopt: bool) -> tuple[str, ...]:
-    """Return remarks on the verdict that are no reasons."""
+    """Return remarks that do not change the verdict."""
     texts, bounds, second = [], faces.instance.bounds, facts.second
     largest = float(np.abs(multipliers).max())
     if bounds.lbg.size and not np.isfinite((bounds.lbg, bounds.ubg)).any():

@@ -67,11 +67,11 @@ class Comparison(IpoptRun):
     """An IPOPT run compared with the judged point.
 
     Attributes:
-        relation: where it ended.
+        relation: its end relative to the point.
         distance: ‖x_IPOPT − x‖_∞.
         f_difference: f(x_IPOPT) − f(x).
-        multiplier_difference: ‖λ_IPOPT − λ_fit‖_∞, None where it is another point or
-            multipliers are not unique.
+        multiplier_difference: ‖λ_IPOPT − λ_fit‖_∞; None for another point or if multipliers are
+            not unique.
     """
 
     relation: Relation
@@ -99,14 +99,14 @@ class Comparison(IpoptRun):
 class Report:
     """The verdict on a point, for a person (``print``) and for a program (``to_dict``). Immutable.
 
-    All but the first six attributes are None where a function is undefined at x.
+    All but the first six attributes are None if a function is undefined at x.
 
     Attributes:
         problem: name of the problem.
-        x, f: the point and the objective there (NaN where undefined).
+        x, f: the point and the objective there (NaN if undefined).
         tol: tolerance on the residuals.
-        scaled: whether the scaled residuals are held against ``tol``.
-        findings: the reasons for a rejection; none for an accepted point.
+        scaled: True if the scaled residuals are compared with ``tol``.
+        findings: the reasons for a rejection; empty for an accepted point.
         notes: remarks that do not change the verdict.
         feasibility: the largest violation of a bound or a constraint.
         stationarity: ‖∇f + J_gᵀlam_g + lam_x‖_∞ with the fitted multipliers.
@@ -116,13 +116,13 @@ class Report:
         given: residuals of the multipliers that came with the point; None without.
         active: the active set.
         rank: rank of the active rows' Jacobian.
-        condition: of its part on the free variables, row-scaled; None where it is large.
-        licq: whether the active gradients are linearly independent.
-        mfcq: whether the condition of Mangasarian and Fromovitz holds.
+        condition: its condition number on the free variables, row-scaled; None for large ones.
+        licq: linear independence of the active gradients.
+        mfcq: condition of Mangasarian and Fromovitz.
         second: second-order condition; None unless the first-order ones hold.
-        violation: for an infeasible point, how far its violation is from stationary.
-        restart: IPOPT started at x; None where it was not run.
-        reference: IPOPT started where the solver had started; None where it was not run.
+        violation: for an infeasible point, distance of its violation from stationary.
+        restart: IPOPT started at x; None if it was not run.
+        reference: IPOPT started at the start of the solve; None if it was not run.
     """
 
     problem: str
@@ -156,7 +156,7 @@ class Report:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """One sentence for each reason to reject the point."""
+        """Sentence of each reason to reject the point."""
         return tuple(finding.sentence for finding in self.findings)
 
     @property
@@ -171,12 +171,12 @@ class Report:
 
     @property
     def infeasible_stationary(self) -> bool:
-        """Proof that x is infeasible and no small step reduces the violation."""
+        """True if x is infeasible and no small step reduces the violation."""
         return self.violation is not None and self.violation.stationary
 
     @property
     def comparison(self) -> Comparison | None:
-        """IPOPT from the start of the solve where that is known, else from x."""
+        """IPOPT from the start of the solve if it is known, else from x."""
         return self.reference or self.restart
 
     def exceeded(self, sentences: Sequence[str]) -> Report:

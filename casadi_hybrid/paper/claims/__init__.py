@@ -1,7 +1,7 @@
-"""The paper's theorems as claims that can be run, and the counter-examples that bound them.
+"""The paper's theorems as executable claims, and counter-examples to their hypotheses.
 
-Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation". Each function runs the package's own
-law in the solver's own loop and returns a :class:`Claim` with the deviations it measured.
+Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation". Each function runs the package's law
+in the solver's loop and returns a :class:`Claim` with the measured deviations.
 ``casadi-hybrid claims`` prints all of them.
 """
 

@@ -1,7 +1,7 @@
 """Checked claims, and the runs that they compare.
 
-A claim holds when no deviation exceeds its bound. A counter-example drops one hypothesis of a
-claim; it holds when every deviation exceeds its bound, that is, when the hypothesis is needed.
+A claim holds if no deviation exceeds its bound. A counter-example drops one hypothesis of a claim;
+it holds if every deviation exceeds its bound, so that the hypothesis is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from casadi_hybrid.paper.iterations import Iteration, Start
 from casadi_hybrid.paper.iterations.loop import iterate
 from casadi_hybrid.paper.iterations.result import IterationHistory, IterationRecorder
-from casadi_hybrid.paper.iterations.stopping import DivergenceTest, IterationTest, LimitTest
+from casadi_hybrid.paper.iterations.stopping import IterationProgress, diverged
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Tolerances
 from casadi_hybrid.problem.problem import Problem
@@ -26,7 +26,7 @@ from casadi_hybrid.utils.status import StopReason
 
 EQUAL = 1e-12
 DIFFERENT = 1e-6
-# Beyond this a run says nothing about a claim: rounding errors have grown with it.
+# Size of iterates at which rounding errors are too large to check a claim.
 DIVERGED = 1e8
 
 Step = float | Matrix | Callable[[int], float | Matrix]
@@ -37,14 +37,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim, or one counter-example, with what was measured.
+    """One claim, or one counter-example, with its measured deviations.
 
     Attributes:
-        name, case: what is claimed, and on what: shape, steps, splits.
-        deviations: pairs (what was compared, :func:`deviation` of two runs, or what the function
-            that makes the claim says). NaN where a run ended early.
-        bound: what the deviations must not exceed, or, for a counter-example, must.
-        detail: what went wrong, or empty.
+        name, case: the claim, and its shape, steps and splits.
+        deviations: pairs (compared quantity, :func:`deviation` of two runs, or another measure).
+            NaN for a claim that could not be computed.
+        bound: upper bound of the deviations, or lower bound for a counter-example.
+        detail: reason of a failure, or empty.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Claim:
 
     @property
     def worst(self) -> float:
-        """The deviation that decides: the largest, or for a counter-example the smallest."""
+        """Decisive deviation: the largest, or for a counter-example the smallest."""
         values = [value for _, value in self.deviations]
         return float(np.min(values) if self.counterexample else np.max(values))
 
@@ -67,48 +67,42 @@ class Claim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text, ready for JSON; None for a number that is not finite."""
-        numbers = {what: value if np.isfinite(value) else None for what, value in self.deviations}
+        numbers = {name: value if np.isfinite(value) else None for name, value in self.deviations}
         return {**asdict(self), "deviations": numbers, "held": self.held}
 
     def __str__(self) -> str:
         verdict = "holds" if self.held else "FAILS"
         sign = "> " if self.counterexample else "<="
-        measured = "  ".join(f"{what} {value:.1e}" for what, value in self.deviations)
+        measured = "  ".join(f"{name} {value:.1e}" for name, value in self.deviations)
         line = f"{verdict}  {self.name:<38} {self.case:<32} {sign} {self.bound:<6.2g} {measured}"
         return f"{line}  ({self.detail})" if self.detail else line
 
 
 def table(claims: Iterable[Claim]) -> str:
     """Return the claims, then the counter-examples, one aligned line each, and the count."""
-    known, lines = tuple(claims), list[str]()
-    claimed = "Claims: no deviation may exceed the bound"
-    against = "Counter-examples, one hypothesis dropped: every deviation must exceed the bound"
-    for title, kind in ((claimed, False), (against, True)):
-        chosen = [str(claim) for claim in known if claim.counterexample is kind]
+    claims, lines = tuple(claims), list[str]()
+    titles = {
+        False: "Claims: no deviation may exceed the bound",
+        True: "Counter-examples, one hypothesis dropped: every deviation must exceed the bound",
+    }
+    for counterexample, title in titles.items():
+        chosen = [str(claim) for claim in claims if claim.counterexample is counterexample]
         lines += [title, *chosen, ""] if chosen else []
-    return "\n".join([*lines, f"{sum(claim.held for claim in known)} of {len(known)} hold"])
-
-
-class EndedEarly(Exception):
-    """A run did not take all its steps; the arguments are its case and the reason."""
+    return "\n".join([*lines, f"{sum(claim.held for claim in claims)} of {len(claims)} hold"])
 
 
 def claim(
     name: str, bound: float = EQUAL, *, counterexample: bool = False
 ) -> Callable[[Callable[P, Measured]], Callable[P, Claim]]:
-    """Make a function that measures one that returns a claim; if a run ends early, a failed one."""
+    """Turn a function that measures into a function that returns a claim."""
 
     def decorate(measure: Callable[P, Measured]) -> Callable[P, Claim]:
         @wraps(measure)
-        def made(*given: P.args, **options: P.kwargs) -> Claim:
-            try:
-                case, found = measure(*given, **options)
-            except EndedEarly as ended:
-                on, why = ended.args
-                return Claim(name, on, (("x", np.nan),), bound, counterexample, why)
-            return Claim(name, case, tuple(found.items()), bound, counterexample)
+        def measured_claim(*arguments: P.args, **options: P.kwargs) -> Claim:
+            case, deviations = measure(*arguments, **options)
+            return Claim(name, case, tuple(deviations.items()), bound, counterexample)
 
-        return made
+        return measured_claim
 
     return decorate
 
@@ -116,10 +110,10 @@ def claim(
 counterexample = partial(claim, bound=DIFFERENT, counterexample=True)
 
 
-def attempted(make: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
-    """Return the claim that a function makes, or one that fails with the sentence it raised."""
+def attempted(make: Callable[..., Claim], *arguments: Any, **options: Any) -> Claim:
+    """Return the claim of a function, or a failed claim with the message of its error."""
     try:
-        return make(*given, **options)
+        return make(*arguments, **options)
     except Exception as error:  # noqa: BLE001, the other claims still run
         name = make.__name__.replace("_", " ")
         against = (make.__doc__ or "").startswith("Counter-example")
@@ -129,12 +123,12 @@ def attempted(make: Callable[..., Claim], *given: Any, **options: Any) -> Claim:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """Settings that the compared runs share: all but the split of the correction.
+    """Settings shared by the compared runs: all but the split of the correction.
 
     Args:
         problem: the problem, without parameters.
         x0, x_prev: x_0 and x_{−1} (None: x_{−1} = x_0).
-        dual: the start of the dual variable; each claim says which one (μ_0, ν_0, π_0 or λ_0).
+        dual: the start of the dual variable: μ_0, ν_0, π_0 or λ_0 by claim.
         eta_x, eta_d: steps, or metrics P (n×n) and D (m×m), or functions of t that return either.
         iterations: number of steps T ≥ 1; no residual test ends a run earlier.
 
@@ -154,15 +148,16 @@ class Setup:
         count(self.iterations, "iterations", at_least=1)
         n, m = self.problem.n, self.problem.m
         for name, size in (("x0", n), ("x_prev", n), ("dual", m)):
-            value = self.x0 if getattr(self, name) is None else getattr(self, name)
-            object.__setattr__(self, name, as_vector(value, size, name))
+            value = getattr(self, name)
+            vector = as_vector(self.x0 if value is None else value, size, name)
+            object.__setattr__(self, name, vector)
 
     def case(self, rest: str) -> str:
         """Return the shape and the number of steps as text."""
         return f"n={self.problem.n} m={self.problem.m} T={self.iterations} {rest}"
 
     def oracle(self) -> Oracle:
-        """Return what evaluates the problem's functions."""
+        """Return an evaluator of the problem's functions."""
         return Oracle(self.problem.functions, np.zeros(0))
 
     def square(self, value: Any, name: str) -> Matrix:
@@ -184,17 +179,21 @@ def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
     """Run the solver's loop for exactly T steps; one row an iterate, t = 0 … T.
 
     Raises:
-        InputError, EndedEarly: when the run cannot start, or ends before T.
+        InputError: if the run cannot start.
+        ArithmeticError: if it ends before T.
     """
+
+    def stop(progress: IterationProgress) -> StopReason | None:
+        last = progress.t >= setup.iterations
+        return diverged(progress, DIVERGED) or (StopReason.ITERATION_LIMIT if last else None)
+
     recorder = IterationRecorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)
-    tests: list[IterationTest] = [DivergenceTest(DIVERGED), LimitTest(setup.iterations, np.inf)]
-    outcome = iterate(setup.oracle(), iteration, start, tests, Tolerances(), [recorder.see])
+    outcome = iterate(setup.oracle(), iteration, start, stop, Tolerances(), [recorder.see])
     if not recorder.rows:
         raise InputError(f"the run cannot start at x0: {outcome.detail}")
     if outcome.reason is not StopReason.ITERATION_LIMIT:
-        reason = f"{outcome.reason.value}, iteration {outcome.iterations}"
-        raise EndedEarly(setup.case("not completed"), reason)
+        raise ArithmeticError(f"{outcome.reason.value}, iteration {outcome.iterations}")
     return recorder.history()
 
 

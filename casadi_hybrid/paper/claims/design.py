@@ -2,9 +2,9 @@ r"""Claims on the closed-form rule: the correction, θ, the steps, the weights, 
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Closed-Form Hybrid
 Correction Design" and "Failure under ill-conditioning", appendices "Proof of the Closed-Form Design
-Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". Designs of the package's own
-rule are held against formulas that are written here once more, with the paper's constants. A claim
-on a :class:`LocalCase` is called with (n, m, models, seed), as :func:`local_cases` is.
+Guarantee", "Step-Size Design Constraints" and "Local Spectral Margin". The designs of the
+package's rule are compared with the paper's formulas, written here once more. A claim on a
+:class:`LocalCase` has the arguments (n, m, models, seed) of :func:`local_cases`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.claims.claim import Measured, claim, counterexample
 from casadi_hybrid.paper.experiment import CONDITIONS
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.inputs import Matrix, Vector, count
+from casadi_hybrid.utils.inputs import Matrix, Vector
 
 # The paper, "Implementation constants".
 DELTA, KAPPA = 0.35, rules.StepRule(0.08, 0.20, 8.0)
 FREE = 1e12
-# Not one, so that a square of ‖B‖ that is missing shows.
+# Not one: a missing square of ‖B‖ then makes a difference.
 NORM_B = 1.7
 # Cancellation of H loses cond(B)² of the sixteen digits.
 ROUNDED = 1e-9
-# What the optimum of problem (P) is known to.
+# Accuracy of the optimum of problem (P).
 CERTIFIED = 1e-4
 
 
@@ -41,16 +41,14 @@ class LocalCase:
     R: Matrix
 
     def design(self, split: rules.Split | None = None, *, plain: bool = False) -> rules.Design:
-        """The rule's design with its own constants, without a norm budget; R = I if plain."""
+        """Return the rule's design by default, without a norm budget; R = I if plain."""
         metric = rules.IdentityMetric() if plain else rules.FixedMetric(self.R)
         rule = rules.DesignRule(metric=metric, split=split or rules.ClosedFormSplit(), M_max=FREE)
         return rule.design(self.model)
 
 
 def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[LocalCase]:
-    """Random local models of n variables, m constraints; the paper's condition levels in turn."""
-    for name, value in (("n", n), ("m", m), ("models", models)):
-        count(value, name, at_least=1)
+    """Yield random local models of n variables, m constraints, at the paper's condition levels."""
     rng = np.random.default_rng((seed, n, m))
     r = min(n, m)
     for k in range(models):
@@ -66,12 +64,12 @@ def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[Loc
 def over_models(
     measure: Callable[[LocalCase], dict[str, float]],
 ) -> Callable[[int, int, int, int], Measured]:
-    """The largest of each deviation over :func:`local_cases`, at least 0."""
+    """Measure the largest of each deviation over :func:`local_cases`, at least 0."""
 
     @wraps(measure)
     def measured(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
-        found = [measure(case) for case in local_cases(n, m, models, seed)]
-        largest = {what: float(np.max([0.0, *(one[what] for one in found)])) for what in found[0]}
+        rows = [measure(case) for case in local_cases(n, m, models, seed)]
+        largest = {name: float(np.max([0.0, *(row[name] for row in rows)])) for name in rows[0]}
         return f"n={n} m={m} {models} models", largest
 
     return measured
@@ -81,12 +79,12 @@ def over_models(
 def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None) -> Measured:
     """Theorem: H + BᵀMB ⪰ δI with M = C_can + αR, and C_aug + C_opt = M for every θ.
 
-    Deviations, relative to max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, by how much λ_min(H + BᵀMB) misses δ;
-    least, its distance from δ; cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
+    Deviations, relative to max(1, ‖H‖₂ + ‖B‖₂²‖M‖₂): short, max{0, δ − λ_min(H + BᵀMB)}; least,
+    |λ_min(H + BᵀMB) − δ|; cancel, ‖H + BᵀC_can B‖. Relative to max(1, ‖M‖₂): sum,
     ‖C_aug + C_opt − M‖ over θ = 0, 0.3, 1 and the closed-form θ. R = I by default.
 
     Raises:
-        InputError: when rank B < n, or R is not symmetric positive definite.
+        InputError: if rank B < n, or R is not symmetric positive definite.
     """
     model = rules.LocalModel(H, B)
     if model.rank < model.n:
@@ -116,7 +114,7 @@ def target_curvature(H: Matrix, B: Matrix, delta: float, R: Matrix | None = None
 def unreachable_curvature(H: Matrix, B: Matrix, delta: float) -> Measured:
     """Counter-example: without full column rank no M lifts H on ker B.
 
-    For z ∈ ker B, zᵀ(H + BᵀMB)z = zᵀHz whatever M is. Deviations: δ − λ_min(H + BᵀMB) for
+    For z ∈ ker B, zᵀ(H + BᵀMB)z = zᵀHz for any M. Deviations: δ − λ_min(H + BᵀMB) for
     M = −B†ᵀHB† + α(BBᵀ)⁺ with α = 1, 100, 10,000.
     """
     model = rules.LocalModel(H, B)
@@ -149,17 +147,18 @@ def step_rule(case: LocalCase) -> dict[str, float]:
     product, |η_xη_d‖B‖²/κ_p − 1|; better, the relative gain of the best of 61×61 pairs of steps.
     """
     beta, factors = _norm(case.model.B) ** 2, np.geomspace(1e-2, 1e2, 61)
-    found = []
+    rows = []
     for split in (rules.ClosedFormSplit(), rules.GivenSplit(0.3), rules.GivenSplit(1.0)):
         d = case.design(split)
         (eta_x, eta_d), (s1, s3) = _eta(d), _limits(case.model, d)
         X, D = eta_x * factors[:, None], eta_d * factors[None, :]
-        kept = _norm(d.C_opt) <= KAPPA.kappa_omega * D
-        allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p) & kept
-        most = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
+        # S1, S2 and S3 on the grid of steps.
+        allowed = (s1 >= X) & (beta * X * D <= KAPPA.kappa_p)
+        allowed &= _norm(d.C_opt) <= KAPPA.kappa_omega * D
+        best = float(np.minimum(d.a_x * X, d.a_d * D)[allowed].max(initial=0.0))
         product = abs(eta_x * eta_d * beta / KAPPA.kappa_p - 1)
-        found.append((eta_x / min(s1, s3) - 1, product, most / _margin(d) - 1))
-    return dict(zip(("over", "product", "better"), np.max(found, axis=0), strict=True))
+        rows.append((eta_x / min(s1, s3) - 1, product, best / _margin(d) - 1))
+    return dict(zip(("over", "product", "better"), np.max(rows, axis=0), strict=True))
 
 
 @claim("Weights: τ ≤ rate, R = I: ≤ 2τ", ROUNDED)
@@ -175,12 +174,12 @@ def weights(case: LocalCase) -> dict[str, float]:
     Deviations over r a_d/a_x from 1e-3 to 1e3: below, 1 − rate/τ; curvature, |λ_min(A_M)/δ − 1|
     (without a kernel of B); twice, rate/(2τ) − 1 for R = I (n ≤ m).
     """
-    found = {"below": 1 - min(_rate_over_margin(case, case.design()))}
+    deviations = {"below": 1 - min(_rate_over_margin(case, case.design()))}
     if case.model.n <= case.model.m:
         plain = case.design(plain=True)
-        found["twice"] = 0.5 * max(_rate_over_margin(case, plain)) - 1
-        found["curvature"] = abs(plain.min_eig_A / DELTA - 1)
-    return found
+        deviations["twice"] = 0.5 * max(_rate_over_margin(case, plain)) - 1
+        deviations["curvature"] = abs(plain.min_eig_A / DELTA - 1)
+    return deviations
 
 
 @counterexample("Weights: rate ≤ 2τ, R ≠ I")
@@ -201,8 +200,8 @@ def weights_of_other_metrics() -> Measured:
 def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -> Measured:
     """‖C_can‖ ≤ ‖H‖‖B†‖², attained for H = I and for H = −vvᵀ with v the weakest direction of B.
 
-    For n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest distance of that
-    ratio from 1 for the two H; square, that of the exponent of κ_B in ‖C_can‖ from 2 for H = I.
+    For n ≤ m. Deviations: over, max ‖C_can‖/(‖H‖‖B†‖²) − 1; attained, the largest distance of this
+    ratio from 1 for the two H; square, |exponent of κ_B in ‖C_can‖ − 2| for H = I.
     """
     over, attained = [0.0], [0.0]
     sizes: dict[float, float] = {}
@@ -213,25 +212,25 @@ def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -
         over.append(_cancelled(H, B) / (_norm(H) * pinv) - 1)
         for size in (sizes[case.condition], _cancelled(-np.outer(weakest, weakest), B)):
             attained.append(abs(size / pinv - 1))
-    found = {"over": max(over), "attained": max(attained)}
+    deviations = {"over": max(over), "attained": max(attained)}
     if len(sizes) > 1 and n > 1:
         exponent = np.polyfit(np.log(list(sizes)), np.log(list(sizes.values())), 1)[0]
-        found["square"] = abs(float(exponent) - 2)
-    return f"n={n} m={m} {models} models", found
+        deviations["square"] = abs(float(exponent) - 2)
+    return f"n={n} m={m} {models} models", deviations
 
 
 @claim("Problem (P), R = I: closed form best", CERTIFIED)
 @over_models
 def optimal_split(case: LocalCase) -> dict[str, float]:
-    """Problem (P), R = I, full column rank: no C_opt whatever allows a larger margin.
+    """Problem (P), R = I, full column rank: no C_opt allows a larger margin.
 
-    Deviation: gain, the most by which, by the barrier method's gap, a margin could be larger.
+    Deviation: gain, an upper bound of the relative gain in the margin by the barrier method's gap.
     """
     d, norm_B = case.design(plain=True), case.model.norm_B
     balance = np.sqrt(d.a_d * KAPPA.kappa_p / d.a_x) / norm_B
     eta_x = min(balance, 1.0 / rules.least_restriction(case.model, d.M, KAPPA)[1])
-    most = min(d.a_x * eta_x, d.a_d * KAPPA.kappa_p / (eta_x * norm_B**2))
-    return {"gain": most / _margin(d) - 1}
+    best = min(d.a_x * eta_x, d.a_d * KAPPA.kappa_p / (eta_x * norm_B**2))
+    return {"gain": best / _margin(d) - 1}
 
 
 @counterexample("Problem (P), R ≠ I")
@@ -240,16 +239,19 @@ def optimal_split_of_other_metrics(
 ) -> Measured:
     """Counter-example: for R ≠ I, problem (P) has better splits than the closed form.
 
-    Deviations: share, part of the models where the best margin is more than 1 % larger; best, the
+    Deviations: share, part of the models whose best margin is more than 1 % larger; best, the
     largest relative gain in the margin; clip, the same for αR with its eigenvalues cut off.
     """
     gains, clipped = problem_p(n, m, models, seed)
-    found = {"share": np.mean(gains > 0.01), "best": np.max(gains), "clip": np.max(clipped)}
-    return f"n={n} m={m} {models} models", {what: float(value) for what, value in found.items()}
+    return f"n={n} m={m} {models} models", {
+        "share": float(np.mean(gains > 0.01)),
+        "best": float(np.max(gains)),
+        "clip": float(np.max(clipped)),
+    }
 
 
 def problem_p(n: int = 3, m: int = 5, models: int = 100, seed: int = 0) -> tuple[Vector, Vector]:
-    """The relative gains in the margin of the best split, and of the clipped one, for R ≠ I."""
+    """Return relative gains in the margin of the best and of the clipped split, for R ≠ I."""
     splits = rules.ClosedFormSplit(), rules.OptimalSplit(), rules.ClippedSplit()
     cases = local_cases(n, m, models, seed)
     closed, best, clipped = np.array([[_margin(c.design(s)) for s in splits] for c in cases]).T
@@ -258,9 +260,9 @@ def problem_p(n: int = 3, m: int = 5, models: int = 100, seed: int = 0) -> tuple
 
 def _limits(model: rules.LocalModel, design: rules.Design) -> tuple[float, float]:
     """Return the largest η_x by S1 and, with S2, S3, from the paper's formulas and constants."""
-    kept = _norm(design.C_opt) * _norm(model.B) ** 2
+    memory = _norm(design.C_opt) * _norm(model.B) ** 2
     s1 = KAPPA.kappa_x / _norm(model.curvature(design.C_aug))
-    return s1, KAPPA.kappa_p * KAPPA.kappa_omega / kept if kept else np.inf
+    return s1, KAPPA.kappa_p * KAPPA.kappa_omega / memory if memory else np.inf
 
 
 def _eta(design: rules.Design) -> tuple[float, float]:
@@ -273,7 +275,7 @@ def _margin(design: rules.Design) -> float:
 
 
 def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:
-    """α_M(r)/min{a_x, a_d r} over r; on x-space × range(B), as x sees no more of μ."""
+    """Return α_M(r)/min{a_x, a_d r} over r, on x-space × range(B): Bᵀμ depends on no more."""
     A, B = case.model.curvature(design.M), case.model.jacobian.U.T @ case.model.B
     ratios = []
     for s in np.geomspace(1e-3, 1e3, 25):

@@ -1,8 +1,8 @@
-"""The two noise theorems, and what fails without their hypotheses.
+"""The two noise theorems, and counter-examples to their hypotheses.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", appendix "Additive Equivalence
 Theorems and Proofs". Noise is the ``disturb`` of ``paper.iterations.Hybrid``, drawn once per
-realization, for t = −1, 0, 1, …, so two runs can be given the same one.
+realization, for t = −1, 0, 1, …, so that two runs can share it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Disturbance = Callable[[int, Evaluation], Evaluation]
 
 
 def shared_noise(setup: Setup, seed: int) -> Disturbance:
-    """Noisy oracles G_t = ∇f + ξ_t and Y_t = (1 + ζ_t) ∘ h + ζ_t; both channels read Y_t.
+    """Return noisy oracles G_t = ∇f + ξ_t and Y_t = (1 + ζ_t) ∘ h + ζ_t; both channels read Y_t.
 
-    The factor on h makes the noise depend on the point, which the theorem allows.
+    The factor on h makes the noise depend on the point, as the theorem allows.
     """
     rng = np.random.default_rng(seed)
     rows = setup.iterations + 2
@@ -45,13 +45,14 @@ def shared_noise(setup: Setup, seed: int) -> Disturbance:
 def memory_noise(
     setup: Setup, noisy: Sequence[int], seed: int, *, at_start: bool = True
 ) -> Disturbance:
-    """ĥ_t = h(x_t) + P_n ε_t in the dual channel; the augmented channel reads h(x_t) exactly.
-    ``noisy`` are the residual coordinates that P_n projects on; ε_{−1} = 0 unless ``at_start``.
+    """Return ĥ_t = h(x_t) + P_n ε_t for the dual channel; the augmented channel reads h(x_t).
+
+    P_n projects on the residual coordinates ``noisy``; ε_{−1} = 0 unless ``at_start``.
     """
     epsilon = np.zeros((setup.iterations + 2, setup.problem.m))
     drawn = np.random.default_rng(seed).standard_normal((len(epsilon), len(noisy)))
     epsilon[:, list(noisy)] = NOISE * drawn
-    epsilon[0] *= at_start
+    epsilon[0] *= at_start  # row 0 is t = −1
 
     def see(t: int, at: Evaluation) -> Evaluation:
         return replace(at, measured=at.h + epsilon[t + 1])
@@ -70,7 +71,7 @@ def additivity_under_shared_noise(
 
 @counterexample("Unshared oracle noise")
 def unshared_noise(setup: Setup, splits: Sequence[Pair], *, seed: int = 0) -> Measured:
-    """Counter-example: a realization of its own for each split."""
+    """Counter-example: a different realization for each split."""
     trajectories.require_one_sum(setup, splits)
     runs = [
         run_of(setup, split, disturb=shared_noise(setup, seed + i))
@@ -86,8 +87,8 @@ def equivalence_under_memory_noise(
     """Theorem "Hybrid–Aug-Lag equivalence under partial residual-memory noise".
 
     ALG(C₁, C₂) from μ_0 = λ_0 + C₂h(x_{−1}) is ALG(C₁ + C₂, 0) from λ_0, the setup's ``dual``,
-    when C₂P_n = 0; else an ``InputError``. Deviations: x; dual, μ_t^H against
-    λ_t^A + C₂h(x_{t−1}^A) with the exact h. ``noisy``: the coordinates that P_n projects on.
+    if C₂P_n = 0; else an ``InputError``. Deviations: x; dual, μ_t^H against λ_t^A + C₂h(x_{t−1}^A)
+    with the exact h. P_n projects on the coordinates ``noisy``.
     """
     C1, C2 = setup.square(C1, "C1"), setup.square(C2, "C2")
     if C2[:, list(noisy)].any():
@@ -115,7 +116,7 @@ def visible_memory_noise(
 def _memory_pair(
     setup: Setup, C1: Matrix, C2: Matrix, noise: Disturbance
 ) -> tuple[IterationHistory, IterationHistory]:
-    """ALG(C₁ + C₂, 0) from λ_0, and ALG(C₁, C₂) from μ_0."""
+    """Run ALG(C₁ + C₂, 0) from λ_0, and ALG(C₁, C₂) from μ_0."""
     options: dict[str, Any] = {"dual_start": "multipliers", "disturb": noise}
     full = run_of(setup, (C1 + C2, np.zeros_like(C2)), **options)
     return full, run_of(setup.start_moved(C2), (C1, C2), **options)

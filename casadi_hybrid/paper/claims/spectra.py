@@ -26,10 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 
 from casadi_hybrid.paper.claims.claim import Measured, Setup, claim, counterexample, follow
 from casadi_hybrid.paper.iterations import Hybrid
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.iterations.base import residuals_at
 from casadi_hybrid.paper.rules import ConstantRule, LocalModel
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Matrix, Vector, one_of, positive
@@ -47,28 +48,28 @@ STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0
 
 
 def local_jacobian(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> Matrix:
-    """J_AL(η_x, η_d; M) as printed: (n+m)×(n+m), in the variables (x_t, π_{t+1})."""
+    """Return J_AL(η_x, η_d; M) as printed: (n+m)×(n+m), in the variables (x_t, π_{t+1})."""
     n, m = H.shape[0], B.shape[0]
-    kept = np.eye(n) - eta_x * (H + B.T @ M @ B)
-    return np.block([[kept, -eta_x * B.T], [eta_d * B @ kept, np.eye(m) - eta_x * eta_d * B @ B.T]])
+    E = np.eye(n) - eta_x * (H + B.T @ M @ B)
+    return np.block([[E, -eta_x * B.T], [eta_d * B @ E, np.eye(m) - eta_x * eta_d * B @ B.T]])
 
 
 def spectral_gap(J: Matrix) -> float:
-    """1 − ρ(J): positive for a contraction."""
+    """Return 1 − ρ(J), positive for a contraction."""
     return 1.0 - float(np.abs(np.linalg.eigvals(J)).max())
 
 
 def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> float:
-    """1 − ρ of J_AL on what x can see of the multipliers: x-space × range(B).
+    """Return 1 − ρ of J_AL on x-space × range(B), the multipliers that act on x.
 
-    J_AL itself has the eigenvalue 1 for every direction with Bᵀδ = 0, m − rank(B) of them.
+    J_AL itself has the eigenvalue 1 for each of the m − rank(B) directions with Bᵀδ = 0.
     """
     U = LocalModel(H, B).jacobian.U
     return spectral_gap(local_jacobian(H, U.T @ B, U.T @ M @ U, eta_x, eta_d))
 
 
 def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "staggered") -> Matrix:
-    """The Jacobian of the law itself, by differences of the loop around the setup's KKT point.
+    """Return the law's Jacobian by differences of the loop around the setup's KKT point.
 
     The variables are ``"staggered"`` (x_t, π_{t+1}), ``"aligned"`` (x_t, π_t) or ``"effective"``
     (x_t, ν_{t+1}).
@@ -96,6 +97,7 @@ def law_jacobian(setup: Setup, C: Matrix, Omega: Matrix, variables: str = "stagg
     def slope(e: Vector, d: float) -> Vector:
         return (step(point + d * e) - step(point - d * e)) / (2 * d)
 
+    # Richardson extrapolation of central differences.
     columns = [
         (4 * slope(e, DIFFERENCE / 2) - slope(e, DIFFERENCE)) / 3 for e in np.eye(point.size)
     ]
@@ -109,7 +111,7 @@ def jacobian_of_the_law(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     Deviations, largest entries: J; aligned and effective, in these variables by similarity.
 
     Raises:
-        InputError: when (``x0``, ``dual``) is not a KKT point, or a step is not a number.
+        InputError: if (``x0``, ``dual``) is not a KKT point, or a step is not a number.
     """
     gap, forms = _similar_forms(setup, C + Omega)
     return f"n={setup.problem.n} m={setup.problem.m} gap={gap:.3f}", {
@@ -128,7 +130,7 @@ def jacobian_in_other_variables(setup: Setup, C: Matrix, Omega: Matrix) -> Measu
 
 
 def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
-    """1 − ρ(J_AL) of the mode A_M = a, B = b, to rounding also where it is tiny; broadcasts.
+    """Return 1 − ρ(J_AL) of the mode A_M = a, B = b, accurate also if tiny; broadcasts.
 
     For b ≠ 0 it is positive exactly for η_x a > 0, η_xη_d > 0 and η_x a + ½η_xη_d b² < 2.
     """
@@ -138,6 +140,7 @@ def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> 
     discriminant = p * p - 4 * q
     root = np.sqrt(np.maximum(discriminant, 0.0))
     fast = -0.5 * (p + np.where(p < 0, -root, root))
+    # The product of the roots is q: no cancellation in the slow one.
     slow = np.divide(q, fast, out=np.zeros_like(fast), where=fast != 0)
     real = np.minimum(1 - np.abs(1 + fast), np.where(slow > -1, -slow, 2 + slow))
     # A complex pair has |λ|² = det J_AL = 1 − η_x a.
@@ -146,14 +149,14 @@ def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> 
 
 
 def margin_rate(a: ArrayLike, b: ArrayLike, r: ArrayLike) -> Array:
-    """α_M(r) = −max Re spec [−a, −b; rb, 0] of one mode, for a > 0 and r = η_d/η_x > 0."""
+    """Return α_M(r) = −max Re spec [−a, −b; rb, 0] of a mode, for a > 0 and r = η_d/η_x > 0."""
     a, s = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.multiply(r, np.square(b)))
     root = np.sqrt(np.maximum(a * a - 4 * s, 0.0))
     return np.asarray(np.where(a * a > 4 * s, 2 * s / (a + root), 0.5 * a))
 
 
 def margin_formula(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> Array:
-    """The paper's min{½a η_x, (b²/a) η_d}."""
+    """Return the paper's min{½a η_x, (b²/a) η_d}."""
     dual = np.multiply(np.square(b) / np.asarray(a), eta_d)
     return np.asarray(np.minimum(0.5 * np.multiply(a, eta_x), dual))
 
@@ -162,9 +165,8 @@ def margin_formula(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLik
 def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
     """For small steps gap/formula lies in [1, 2]: the formula is a lower bound, exact at both ends.
 
-    The ratio tends to 1 for r → 0, is 1 for r ≥ a²/(2b²) and 2 at r = a²/(4b²), where the two real
-    eigenvalues meet. Deviations at η_x a = 1e-9 over r b²/a² from 1e-5 to 1e5: below, under 1;
-    above, over 2; ends, from 1 at the two ends.
+    The ratio tends to 1 for r → 0, is 1 for r ≥ a²/(2b²) and 2 at r = a²/(4b²), the double root.
+    Deviations at η_x a = 1e-9 over r b²/a² from 1e-5 to 1e5: below 1; above 2; ends, from 1.
     """
     ratio = _gap_over_formula(a, b, np.logspace(-5, 5, 401))
     return f"a={a:g} b={b:g}", {
@@ -176,19 +178,19 @@ def margin_bounds(a: float = 1.0, b: float = 1.0) -> Measured:
 
 @counterexample("Margin formula as an equality")
 def margin_equality(a: float = 1.0, b: float = 1.0) -> Measured:
-    """Counter-example: the formula is not the gap where the eigenvalues meet, r = a²/(4b²)."""
+    """Counter-example: the formula is not the gap at the double root r = a²/(4b²)."""
     ratio = _gap_over_formula(a, b, np.array([0.25]))
     return f"a={a:g} b={b:g} r=a²/4b²", {"ratio": _apart(ratio, 1)}
 
 
 @claim("ρ = 1 − η_x α_M + O(η_x²)", 0.05)
 def margin_expansion(a: float = 1.0, b: float = 1.0) -> Measured:
-    """ρ = 1 − η_x α_M(r) + O(η_x²) where the dominant eigenvalue of S_M(r) is simple.
+    """ρ = 1 − η_x α_M(r) + O(η_x²) for a simple dominant eigenvalue of S_M(r).
 
     Deviations: the order of |gap − η_x α_M| from 2, for r b²/a² = 0.1 (real) and 1 (a pair).
     """
     orders = {"real": _order(a, b, 0.1), "complex": _order(a, b, 1.0)}
-    return f"a={a:g} b={b:g}", {what: abs(order - 2) for what, order in orders.items()}
+    return f"a={a:g} b={b:g}", {name: abs(order - 2) for name, order in orders.items()}
 
 
 @counterexample("ρ = 1 − η_x α_M + O(η_x²), double root", bound=0.25)
@@ -198,7 +200,7 @@ def margin_double_root(a: float = 1.0, b: float = 1.0) -> Measured:
 
 
 class BestGap(NamedTuple):
-    """The largest gap over a grid, and the numbers c, η_x and η_d that it was found at."""
+    """The largest gap over a grid, with its c, η_x and η_d."""
 
     gap: float
     c: float
@@ -209,10 +211,10 @@ class BestGap(NamedTuple):
 def stiffness_example(
     etas: Array = STIFF_ETAS, strengths: Array = STIFF_STRENGTHS
 ) -> tuple[BestGap, BestGap]:
-    """Best gaps with C = cI and with the paper's matrix (c = 1) on its stiff example.
+    """Return the best gaps with C = cI and with the paper's matrix (c = 1) on its stiff example.
 
     ρ² ≥ |det J_AL| limits the gap of the weak mode to about ½a η_x, and the strong mode is stable
-    only for η_x a + ½η_xη_d b² < 2: whatever the steps, at most (c − 1)/(10⁶c − 1) < 1e-6 for
+    only for η_x a + ½η_xη_d b² < 2. For any steps the gap is at most (c − 1)/(10⁶c − 1) < 1e-6 for
     C = cI, and 2.0e-3 for the matrix. ``etas``: values of η_x and η_d; ``strengths``: of c in cI.
     """
 
@@ -228,9 +230,9 @@ def stiffness_example(
 @claim("Stiffness: gaps 1e-6 and 2e-3", 0.05)
 def stiffness(etas: Array = STIFF_ETAS) -> Measured:
     """The gaps are the printed 1e-6 (scalar) and 2e-3 (matrix). Deviations: relative."""
-    scalar, matrix = (found.gap for found in stiffness_example(etas))
-    off = {"scalar": abs(scalar / 1e-6 - 1), "matrix": abs(matrix / 2e-3 - 1)}
-    return f"gaps {scalar:.2e}, {matrix:.2e}", off
+    scalar, matrix = (best.gap for best in stiffness_example(etas))
+    deviations = {"scalar": abs(scalar / 1e-6 - 1), "matrix": abs(matrix / 2e-3 - 1)}
+    return f"gaps {scalar:.2e}, {matrix:.2e}", deviations
 
 
 @claim("Stiffness: c ≥ 1, 999999, 8.96, 7.96")
@@ -239,18 +241,14 @@ def stiffness_curvature() -> Measured:
 
     Deviations: threshold, |c − 1| for the least c with −I + cBᵀB ⪰ 0; scalar, −I + BᵀB from
     diag(999999, 0), relative; weight, BᵀC_mat B from 8.96 I; matrix, −I + BᵀC_mat B from 7.96 I;
-    gap, the best 1 − ρ(J_AL) at c = 1, which no steps make positive.
+    gap, the positive part of the best 1 − ρ(J_AL) at c = 1.
     """
     B, C, H = np.diag(STIFF_B), np.diag(STIFF_C), STIFF_H * np.eye(2)
-    low, high = 0.0, 1e3
-    while high - low > 1e-14 * high:
-        c = 0.5 * (low + high)
-        stable = np.linalg.eigvalsh(H + c * B.T @ B)[0] >= 0
-        low, high = (low, c) if stable else (c, high)
+    least = brentq(lambda c: np.linalg.eigvalsh(H + c * B.T @ B)[0], 0.0, 1e3, xtol=1e-14)
     scalar, weight = np.diag([999999.0, 0.0]), B.T @ C @ B
     at_threshold = _two_modes(1.0, 1.0, STIFF_ETAS[:, None], STIFF_ETAS[None, :])
     return "as printed", {
-        "threshold": abs(high - 1.0),
+        "threshold": abs(least - 1.0),
         "scalar": _apart(H + B.T @ B, scalar) / 999999.0,
         "weight": _apart(weight, 8.96 * np.eye(2)),
         "matrix": _apart(H + weight, 7.96 * np.eye(2)),
@@ -270,14 +268,14 @@ def unstable_penalty(strength: float = 0.999) -> Measured:
 
 
 def _numbers(setup: Setup) -> tuple[float, float]:
-    """The steps, which J_AL needs to be numbers."""
+    """Return the steps; J_AL needs them to be numbers."""
     if not isinstance(setup.eta_x, float | int) or not isinstance(setup.eta_d, float | int):
         raise InputError("eta_x and eta_d must be numbers here; J_AL is printed for those")
     return float(setup.eta_x), float(setup.eta_d)
 
 
 def _similar_forms(setup: Setup, M: Matrix) -> tuple[float, dict[str, Matrix]]:
-    """The gap at the setup's KKT point, and J_AL in each choice of variables."""
+    """Return the gap at the setup's KKT point, and J_AL in each choice of variables."""
     eta_x, eta_d = _numbers(setup)
     at = setup.oracle().second(setup.x0, setup.dual)
     assert at.hessian is not None
@@ -297,13 +295,13 @@ def _similar_forms(setup: Setup, M: Matrix) -> tuple[float, dict[str, Matrix]]:
 
 
 def _shear(block: Matrix) -> Matrix:
-    """[I, 0; block, I]."""
+    """Return [I, 0; block, I]."""
     m, n = block.shape
     return np.block([[np.eye(n), np.zeros((n, m))], [block, np.eye(m)]])
 
 
 def _apart(A: Matrix, B: Matrix | float) -> float:
-    """The largest entry of a difference."""
+    """Return the largest entry of a difference."""
     return float(np.abs(A - B).max())
 
 
@@ -314,7 +312,7 @@ def _gap_over_formula(a: float, b: float, s: Array) -> Array:
 
 
 def _order(a: float, b: float, s: float) -> float:
-    """The order of |gap − η_x α_M(r)| at r = s a²/b²."""
+    """Return the order of |gap − η_x α_M(r)| at r = s a²/b²."""
     eta_x = np.array([1e-3, 5e-4]) / positive(a, "a")
     r = s * (a / positive(b, "b")) ** 2
     error = np.abs(mode_gap(a, b, eta_x, r * eta_x) - eta_x * margin_rate(a, b, r))
@@ -322,6 +320,8 @@ def _order(a: float, b: float, s: float) -> float:
 
 
 def _two_modes(strong: ArrayLike, weak: ArrayLike, eta_x: Array, eta_d: Array) -> Array:
-    both = zip((strong, weak), STIFF_B, strict=True)
-    gaps = (mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d) for c, b in both)
+    gaps = [
+        mode_gap(STIFF_H + b * b * np.asarray(c), b, eta_x, eta_d)
+        for c, b in zip((strong, weak), STIFF_B, strict=True)
+    ]
     return np.minimum(*gaps)

@@ -16,21 +16,26 @@ from casadi_hybrid.utils.inputs import Matrix, count
 # (n, m): more variables than constraints, as many, and the paper's.
 SHAPES = ((5, 3), (4, 4), (3, 5))
 CONDITION = 2.0
-# With these the runs contract and still move after 200 steps (‖h‖ between 1e-3 and 1e-6).
+# Runs that contract and still move after 200 steps (‖h‖ between 1e-3 and 1e-6).
 STRENGTH, ETA_X, ETA_D = 10.0, 0.03, 0.5
-# With a learned Hessian later steps teach rounding only; a counter-example shows soon.
+# With a learned Hessian later steps learn rounding only; a counter-example needs few steps.
 LEARNING, SHORT = 20, 60
 THETAS = (1.0, 0.0, 0.3, 0.7)
-# Claims without a problem of the class, of one mode and of the paper's two small examples.
+# Claims on one mode and on the paper's small examples, without a problem of the class.
 ALONE: tuple[Callable[..., Claim], ...] = (
-    spectra.margin_bounds, spectra.margin_equality, spectra.margin_expansion,
-    spectra.margin_double_root, spectra.stiffness, spectra.stiffness_curvature,
-    spectra.unstable_penalty, design.weights_of_other_metrics,
-)  # fmt: skip
+    spectra.margin_bounds,
+    spectra.margin_equality,
+    spectra.margin_expansion,
+    spectra.margin_double_root,
+    spectra.stiffness,
+    spectra.stiffness_curvature,
+    spectra.unstable_penalty,
+    design.weights_of_other_metrics,
+)
 
 
 def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Claim, ...]:
-    """Measure every claim and every counter-example; what raises is a claim that fails.
+    """Measure every claim and every counter-example; an exception makes a failed claim.
 
     Args:
         seed: chooses the problem instances, the matrices and the noise.
@@ -40,14 +45,14 @@ def check_all(seed: int = 0, iterations: int = 200, models: int = 6) -> tuple[Cl
     Raises:
         InputError: for a number out of range.
     """
-    found = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations, models)]
-    return (*found, *map(attempted, ALONE))
+    claims = [claim for n, m in SHAPES for claim in check_shape(n, m, seed, iterations, models)]
+    return (*claims, *map(attempted, ALONE))
 
 
 def check_shape(
     n: int, m: int, seed: int = 0, iterations: int = 200, models: int = 6
 ) -> tuple[Claim, ...]:
-    """Measure what depends on n and m; arguments and exceptions as for :func:`check_all`."""
+    """Measure the claims that depend on n and m; arguments and exceptions as :func:`check_all`."""
     count(seed, "seed")
     count(iterations, "iterations", at_least=10)
     count(models, "models", at_least=1)
@@ -71,22 +76,22 @@ def setup_of(instance: Instance, rng: np.random.Generator, iterations: int = 200
 
 
 def random_correction(m: int, rng: np.random.Generator) -> Matrix:
-    """10 I plus a random part of size about 1, neither symmetric nor skew."""
+    """Return 10 I plus a random part of size about 1, neither symmetric nor skew."""
     W = rng.standard_normal((m, m))
     return STRENGTH * np.eye(m) + W @ W.T / m + 0.5 * (W - W.T)
 
 
 def random_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
-    """Seven splits of M: both ends, of no symmetry, diagonal, beyond an end, symmetric, half."""
+    """Return seven splits of M: ends, unsymmetric, diagonal, beyond an end, symmetric, half."""
     W = rng.standard_normal(M.shape)
     diagonal = np.diag(rng.uniform(0, STRENGTH, len(M)))
     return [(C, M - C) for C in (M, 0 * M, W, diagonal, 2 * M, W + W.T, 0.5 * M)]
 
 
 def varying_splits(M: Matrix, rng: np.random.Generator) -> list[Pair]:
-    """M_t = (1 + 0.2 sin 0.3t)M: (M_t, 0), (0, M_t), and four C_opt,t = N_0 + 0.3 sin(ωt) N_1.
+    """Return (M_t, 0), (0, M_t), and four C_opt,t = N_0 + 0.3 sin(ωt) N_1.
 
-    Under a larger variation untelescoped memory diverges and could not be compared.
+    M_t = (1 + 0.2 sin 0.3t)M. Under a larger variation untelescoped memory diverges.
     """
 
     def total(t: int) -> Matrix:
@@ -140,10 +145,10 @@ def _shorter(setup: Setup, most: int) -> Setup:
 
 
 def check_designs(n: int, m: int, models: int = 6, seed: int = 0) -> Iterator[Claim]:
-    """Measure what is claimed of the closed-form rule on local models; n ≤ m has more of it."""
+    """Measure the claims on the closed-form rule on local models; some need n ≤ m."""
     yield attempted(design.step_rule, n, m, models, seed)
     yield attempted(design.weights, n, m, models, seed)
-    # Of one or two models the closed form may split all as well as can be.
+    # On one or two models the closed form may be optimal.
     yield attempted(design.optimal_split_of_other_metrics, n, m, max(models, 6), seed)
     if n <= m:
         for measured in (design.theta_balances, design.cancellation_norm, design.optimal_split):

@@ -2,9 +2,9 @@
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", sections "Equivalence and Additivity
 of Matrix-Valued correction", "Additive property of augmentation and optimism" and "Pure
-matrix-valued augmented update". The paper states constant matrices and C = Cᵀ; its proof needs
-neither once the memory is telescoped, so the claims take matrices of any symmetry, constant or
-functions of t, and steps that are numbers or matrices.
+matrix-valued augmented update". The paper assumes constant matrices and C = Cᵀ. With telescoped
+memory its proof needs neither: the claims take matrices of any symmetry, constant or functions of
+t, and steps that are numbers or matrices.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Family = Callable[[float], Rule]
 
 
 def rule_for(setup: Setup, split: Pair) -> Rule:
-    """Return ALG(C, Ω) with the setup's steps; constant where nothing depends on t."""
+    """Return ALG(C, Ω) with the setup's steps."""
     parts = (*split, setup.eta_x, setup.eta_d)
     if not any(callable(part) for part in parts):
         return rules.ConstantRule(*parts)
@@ -53,7 +53,7 @@ def rule_for(setup: Setup, split: Pair) -> Rule:
 
 
 def run_of(setup: Setup, split: Pair, **options: Any) -> IterationHistory:
-    """Run ALG(C, Ω), by default from ν_0; ``options`` are those of ``Hybrid``."""
+    """Run ALG(C, Ω), by default from ν_0, with options of ``Hybrid``."""
     return follow(setup, Hybrid(rule_for(setup, split), **{"dual_start": "effective", **options}))
 
 
@@ -64,13 +64,15 @@ def runs_of(setup: Setup, splits: Sequence[Pair], **options: Any) -> list[Iterat
 
 
 def same(runs: Sequence[IterationHistory]) -> dict[str, float]:
-    """The largest deviation of a further run from the first, in x_t and in ν_t."""
-    names = {"x": "x", "nu": "effective_multipliers"}
-    return {what: max(_from_the_first(runs, name)) for what, name in names.items()}
+    """Return the largest deviation of the other runs from the first, in x_t and in ν_t."""
+    return {
+        "x": max(_from_the_first(runs, "x")),
+        "nu": max(_from_the_first(runs, "effective_multipliers")),
+    }
 
 
 def different(runs: Sequence[IterationHistory]) -> dict[str, float]:
-    """The least deviation of a further run from the first, in x_t."""
+    """Return the least deviation of the other runs from the first, in x_t."""
     return {"x": min(_from_the_first(runs, "x"))}
 
 
@@ -85,8 +87,8 @@ def _from_the_first(runs: Sequence[IterationHistory], name: str) -> list[float]:
 def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     """Theorem 1: ALG(C, Ω) from μ_0, the ``dual``, is ALG(0, C + Ω) from ν_0 = μ_0 + C h(x_{−1}).
 
-    Deviations: x; nu, ν_t^P against μ_t^H + C h(x_{t−1}^H) as the theorem states it; start, x of
-    the run that is given ν_0 and aligns μ_0 itself (``dual_start="effective"``).
+    Deviations: x; nu, ν_t^P against μ_t^H + C h(x_{t−1}^H) as in the theorem; start, x of the run
+    from ν_0 with ``dual_start="effective"``.
     """
     C, Omega = setup.square(C, "C"), setup.square(Omega, "Omega")
     nu0 = setup.start_moved(C)
@@ -143,10 +145,10 @@ def unmatched_start(setup: Setup, splits: Sequence[Pair]) -> Measured:
 
 @claim("AUG is descent-ascent on L_C")
 def descent_ascent(setup: Setup, C: Matrix) -> Measured:
-    """AUG is μ⁺ = μ + η_d ∇_μ L_C, then x⁺ = x − η_x ∇_x L_C(x, μ⁺), with sym(C) in its place.
+    """AUG with sym(C) is μ⁺ = μ + η_d ∇_μ L_C, then x⁺ = x − η_x ∇_x L_C(x, μ⁺).
 
-    The law runs ALG(sym(C), 0), the recursion has C itself, of which a quadratic form sees
-    sym(C) = ½(C + Cᵀ) only. The setup's ``dual`` is μ_0. Deviations: x and μ.
+    The law runs ALG(sym(C), 0), the recursion has C itself: hᵀC h depends on sym(C) = ½(C + Cᵀ)
+    alone. The setup's ``dual`` is μ_0. Deviations: x and μ.
 
     Raises:
         InputError: for a wrong shape, or steps that are functions of t.
@@ -164,10 +166,10 @@ def unsymmetrized(setup: Setup, C: Matrix) -> Measured:
 
 
 def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
-    """x_t and μ_t, t = 0 … T, of the descent and ascent on L_C by its gradient.
+    """Return x_t and μ_t, t = 0 … T, of descent and ascent on L_C by its gradient.
 
-    L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) is a CasADi expression that is differentiated as a
-    whole: the recursion beside the law shares none of its formulas.
+    CasADi differentiates L_C(x, μ) = f(x) + μᵀh(x) + ½h(x)ᵀC h(x) as a whole, so that the
+    recursion shares no formula with the law.
     """
     x, mu = ca.SX.sym("x", setup.problem.n), ca.SX.sym("mu", setup.problem.m)
     f, h = setup.problem.graph(x, ca.SX.sym("p", 0))
@@ -183,22 +185,22 @@ def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def closed_form(theta: float) -> Rule:
-    """The paper's closed-form rule at a given θ, with the steps it gives to θ = 1.
+    """Return the paper's closed-form rule at a given θ, with its steps for θ = 1.
 
-    The rule's own steps read the split through S1 and S3. On a kernel of B curvature below 1 is
-    lifted, which keeps the steps short where the runs cross negative curvature.
+    The rule's own steps depend on the split through S1 and S3. Curvature below 1 on a kernel of B
+    is lifted, which keeps the steps short in regions of negative curvature.
     """
     return rules.DesignRule(split=rules.GivenSplit(theta), steps=_OneStep(), kernel_floor=1.0)
 
 
 def look_ahead(theta: float) -> Rule:
-    """Matrix steps P = A_M⁻¹ and D, and the look-ahead drive, with C_aug = θM, C_opt = (1 − θ)M."""
+    """Return matrix steps and the look-ahead drive with C_aug = θM, C_opt = (1 − θ)M."""
     return rules.MatrixRule(optimistic_share=1.0 - theta)
 
 
 @dataclass(frozen=True, slots=True)
 class _OneStep(rules.StepRule):
-    """The steps of the realization C_aug = M, whatever the split of the candidate."""
+    """The steps of the realization C_aug = M, for any split of the candidate."""
 
     def choose(
         self, model: rules.LocalModel, candidate: Candidate, a_x: float, a_d: float
@@ -215,8 +217,8 @@ def design_additivity(
     """A rule that reads H_t and B_t, with H_t at the memory-free π_t: every θ is one trajectory.
 
     The last sentence of Theorem "Target curvature and additive realization". The setup's ``dual``
-    is ν_0; its steps are not used. ``family``, :func:`closed_form` or :func:`look_ahead`, gives the
-    rule of a θ in [0, 1].
+    is ν_0; its steps are not used. ``family``, :func:`closed_form` or :func:`look_ahead`, maps θ in
+    [0, 1] to a rule.
     """
     case, runs = _design_runs(setup, thetas, family)
     return case, same(runs)
@@ -267,7 +269,7 @@ def _at(part: Any, t: int) -> Any:
 
 
 def require_one_sum(setup: Setup, splits: Sequence[Pair]) -> None:
-    """Refuse fewer than two splits, and splits whose sums differ at some iteration."""
+    """Reject fewer than two splits, and splits whose sums differ at some iteration."""
     if len(splits) < 2:
         raise InputError(f"additivity compares splits of one correction; {len(splits)} given")
     times = setup.iterations if any(callable(part) for pair in splits for part in pair) else 1
@@ -283,7 +285,7 @@ def require_one_sum(setup: Setup, splits: Sequence[Pair]) -> None:
 
 
 def _varying_memory(setup: Setup, splits: Sequence[Pair]) -> str:
-    """The case; refuse splits in which no C_opt varies."""
+    """Return the case; reject splits in which no C_opt varies."""
     if setup.iterations < 2 or all(
         np.array_equal(_at(Omega, 0), _at(Omega, 1)) for _, Omega in splits
     ):

@@ -1,4 +1,4 @@
-"""The paper's experiment: its problem class, its eight methods, its tables."""
+"""The paper's experiment: problem class, methods, tables, verdicts."""
 
 from casadi_hybrid.paper.experiment import printed
 from casadi_hybrid.paper.experiment.generator import CONDITIONS, Instance, make_instance

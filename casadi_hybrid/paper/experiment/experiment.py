@@ -1,8 +1,8 @@
 """The runs behind the paper's tables: twelve method variants on the synthetic class.
 
-A run succeeds, by the paper's measure, when ‖x_t − x*‖ ≤ 1e-3 for some t within the budget: when it
-*crosses*. To see whether it stays, on the first fifteen instances a run that has crossed is
-followed to 1,500 steps or until it has settled, under the methods that are printed.
+By the paper's measure a run succeeds if it *crosses*: ‖x_t − x*‖ ≤ 1e-3 for some t within the
+budget. It need not stay there. On the first fifteen instances, under the printed methods, a run
+that has crossed is therefore followed to 1,500 steps or until it has settled.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.experiment.generator import Instance, make_instance
 from casadi_hybrid.paper.iterations import Hybrid, Iteration
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.iterations.base import Start
+from casadi_hybrid.paper.iterations.loop import start_progress
 from casadi_hybrid.paper.iterations.stopping import IterationProgress
-from casadi_hybrid.paper.law import State
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.status import StopReason
@@ -28,7 +28,7 @@ LONG = 1500
 FOLLOWED = 15
 THRESHOLDS = (1e-2, 1e-3, 1e-4)
 AT = THRESHOLDS.index(1e-3)
-# Below this distance for so many steps in a row a run ends; once, it may only pass by x*.
+# A run ends after IN_A_ROW steps below this distance; after one step, it may only pass by x*.
 SETTLED = 1e-9
 IN_A_ROW = 10
 SETTLED_STOPS = ("TARGET_REACHED", "CONVERGED")
@@ -38,7 +38,7 @@ AS_PRINTED: dict[str, Any] = {"hessian_at": "printed", "dual_start": "multiplier
 
 @dataclass(frozen=True, slots=True)
 class PaperMethod:
-    """A method of the experiment: its key, its label in tables, and how the solver makes it."""
+    """A method of the experiment: key, label in tables, and arguments of the solver."""
 
     key: str
     label: str
@@ -64,23 +64,24 @@ PAPER_METHODS: tuple[PaperMethod, ...] = (
     PaperMethod("pdhg", "PDHG", "pdhg"),
     PaperMethod("lin-al", "Lin. AL", "linearized-al"),
 )
-# The paper names unit variants of the others too, but prints nothing of them.
+# The paper names the other unit variants too, without numbers.
 PRINTED = tuple(m.key for m in PAPER_METHODS if not m.key.endswith("-u") or m.key == "closed-u")
-# By the norm that the closed form needs where it begins to fail, a third of the paper's M_max.
+# About the norm at which the closed form begins to fail, a third of the paper's M_max.
 NORM_LIMIT = 100.0
 
 
+def _partial(key: str, label: str, cancellation: rules.Cancellation) -> PaperMethod:
+    rule = rules.DesignRule(cancellation, split=rules.BalancedSplit())
+    return PaperMethod(key, label, Hybrid(rule, label=key, **AS_PRINTED))
+
+
 # The paper's "natural extension", with the weighted margin. None is in its tables.
-PARTIAL_METHODS = tuple(
-    PaperMethod(key, label, Hybrid(rules.DesignRule(one, split=split), label=key, **AS_PRINTED))
-    for split in [rules.BalancedSplit()]
-    for key, label, one in (
-        ("half", "γ = ½", rules.PartialCancellation(0.5)),
-        ("least", "γ least ‖M‖", rules.LeastShare()),
-        ("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", rules.BoundedShare(NORM_LIMIT)),
-    )
+PARTIAL_METHODS = (
+    _partial("half", "γ = ½", rules.PartialCancellation(0.5)),
+    _partial("least", "γ least ‖M‖", rules.LeastShare()),
+    _partial("bounded", f"γ ‖M‖ ≤ {NORM_LIMIT:g}", rules.BoundedShare(NORM_LIMIT)),
 )
-# The paper's last baseline with the multiplier step that its sources have: the penalty c itself.
+# The paper's last baseline with the multiplier step of its sources: the penalty c itself.
 TEXTBOOK_METHODS = tuple(
     PaperMethod(f"lin-al-{c}", f"Lin. AL {c}", "linearized-al", {"penalty": c, "dual_step": c})
     for c in (10, 20)
@@ -88,11 +89,10 @@ TEXTBOOK_METHODS = tuple(
 ALL_METHODS = (*PAPER_METHODS, *PARTIAL_METHODS, *TEXTBOOK_METHODS)
 LABELS = {method.key: method.label for method in ALL_METHODS}
 
-
 Series = NDArray[np.float64]
 
 
-def _nothing() -> Series:
+def _missing() -> Series:
     return np.full(BUDGET + 1, np.nan)
 
 
@@ -104,15 +104,15 @@ class Run:
         method, condition, seed: key of the method, and the instance.
         hits: first t ≤ 200 with ‖x_t − x*‖ ≤ each of :data:`THRESHOLDS`, or None.
         norm_M: max_t ‖M_t‖₂ within the budget, NaN for methods without a design.
-        stop: name of what ended the run within the budget, or ``"ITERATION_LIMIT"``.
+        stop: name of the reason to stop within the budget, or ``"ITERATION_LIMIT"``.
         errors: ‖x_t − x*‖ for t = 0 … 200; after the end of the run its last value.
         feasibility, stationarity: ‖h(x_t)‖₂ and ‖∇f(x_t) + J_h(x_t)ᵀμ_t‖₂ likewise.
-        effective: the last with ν_t in the place of μ_t.
+        effective: stationarity with ν_t in place of μ_t.
         steps: steps of the whole run.
-        over_budget: whether it ended within the budget because ‖M_t‖₂ had to exceed M_max.
-        longest: ‖x_t − x*‖ at t = 1,500, or where the run had settled or ended before; NaN where it
-            did not cross, None where it was not to be followed.
-        failure: the error where the computation itself failed, else empty.
+        over_budget: True if the run ended within the budget because ‖M_t‖₂ had to exceed M_max.
+        longest: ‖x_t − x*‖ at t = 1,500, or at the end of a run that settled or ended before; NaN
+            without a crossing, None for a run that is not followed.
+        failure: message of an error in the computation itself, else empty.
     """
 
     method: str
@@ -121,10 +121,10 @@ class Run:
     hits: tuple[int | None, ...] = (None,) * len(THRESHOLDS)
     norm_M: float = np.nan
     stop: str = "FAILED"
-    errors: Series = field(default_factory=_nothing)
-    feasibility: Series = field(default_factory=_nothing)
-    stationarity: Series = field(default_factory=_nothing)
-    effective: Series = field(default_factory=_nothing)
+    errors: Series = field(default_factory=_missing)
+    feasibility: Series = field(default_factory=_missing)
+    stationarity: Series = field(default_factory=_missing)
+    effective: Series = field(default_factory=_missing)
     steps: int = 0
     over_budget: bool = False
     longest: float | None = None
@@ -137,39 +137,36 @@ class Run:
 
     @property
     def broke_off(self) -> bool:
-        """Whether it ended within the budget without having settled."""
+        """True if the run ended within the budget without having settled."""
         return self.steps < BUDGET and self.stop not in SETTLED_STOPS
 
     @property
     def at_end(self) -> bool:
-        """Whether ‖x_t − x*‖ ≤ 1e-3 at t = 200, whatever was between; a run that broke off: no."""
+        """True if ‖x_t − x*‖ ≤ 1e-3 at t = 200; False for a run that broke off."""
         return not self.broke_off and bool(self.errors[-1] <= THRESHOLDS[AT])
 
     @property
     def stays(self) -> bool:
-        """Whether it crossed and ‖x_t − x*‖ ≤ 1e-3 for every t from there to 200."""
+        """True if the run crossed and ‖x_t − x*‖ ≤ 1e-3 for every t from there to 200."""
         hit = self.hit
         return hit is not None and self.at_end and bool((self.errors[hit:] <= 1e-3).all())
 
     @property
     def arrives(self) -> bool:
-        """Whether it crossed and ‖x_t − x*‖ ≤ 1e-3 after 1,500 steps."""
+        """True if the run crossed and ‖x_t − x*‖ ≤ 1e-3 after 1,500 steps."""
         return self.longest is not None and bool(self.longest <= THRESHOLDS[AT])
 
 
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
-    """Run one method on one instance; an error of any kind makes a run that says so.
+    """Run one method on one instance; an error of any kind makes a failed run.
 
-    ``follow``: go on to 1,500 steps where the run has crossed within the budget.
+    ``follow``: go on to 1,500 steps if the run has crossed within the budget.
     """
     try:
         return _run(method, instance, follow)
     except Exception as error:  # noqa: BLE001 - one cell may fail, the tables may not
-        return _failed(method, instance.condition, instance.seed, error)
-
-
-def _failed(method: PaperMethod, condition: float, seed: int, error: Exception) -> Run:
-    return Run(method.key, condition, seed, failure=f"{type(error).__name__}: {error}")
+        failure = f"{type(error).__name__}: {error}"
+        return Run(method.key, instance.condition, instance.seed, failure=failure)
 
 
 def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
@@ -177,41 +174,43 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     distances: list[float] = []
     rows: list[tuple[float, ...]] = []
 
-    def take(now: Any) -> None:  # an IterationProgress
-        distances.append(float(np.linalg.norm(now.x - instance.x_star)))
+    def record(progress: Any) -> None:  # an IterationProgress
+        distances.append(float(np.linalg.norm(progress.x - instance.x_star)))
         if len(rows) <= BUDGET:
-            # μ, the paper's dual, depends on the split; with ν the step to this iterate was taken.
-            at, duals = now.at, (now.state.mu, now.state.effective)
-            slopes = (at.gradient + at.B.T @ each for each in duals)
-            sizes = (float(np.linalg.norm(each)) for each in (at.h, *slopes))
-            rows.append((distances[-1], *sizes, float(getattr(now.correction, "norm_M", np.nan))))
+            # μ, the paper's dual, depends on the split; ν is the dual of the last primal step.
+            at, state = progress.at, progress.state
+            slopes = (
+                at.gradient + at.B.T @ multipliers for multipliers in (state.mu, state.effective)
+            )
+            sizes = (float(np.linalg.norm(vector)) for vector in (at.h, *slopes))
+            norm_M = float(getattr(progress.correction, "norm_M", np.nan))
+            rows.append((distances[-1], *sizes, norm_M))
 
     def crossed() -> bool:
         return min(distances[: BUDGET + 1]) <= THRESHOLDS[AT]
 
-    def ends(now: IterationProgress) -> StopReason | None:
+    def stop(progress: IterationProgress) -> StopReason | None:
         if len(distances) >= IN_A_ROW and max(distances[-IN_A_ROW:]) <= SETTLED:
             return StopReason.TARGET_REACHED
-        goes_on = now.t < BUDGET or (follow and now.t < LONG and crossed())
-        return None if goes_on else StopReason.ITERATION_LIMIT
+        unfinished = progress.t < BUDGET or (follow and progress.t < LONG and crossed())
+        return None if unfinished else StopReason.ITERATION_LIMIT
 
-    # The paper stops at nothing but the budget; so do these runs, short of settled ones.
-    options = {**method.options, "tol": 1e-300, "max_iter": LONG, "stopping": [ends]}
+    # As in the paper, only the budget stops a run that has not settled.
+    options = {**method.options, "tol": 1e-300, "max_iter": LONG, "stopping": [stop]}
     solver = Solver(instance.problem, method.method, **options)
-    result = solver.solve(x0, lam_g0=dual, callback=take)
+    result = solver.solve(x0, lam_g0=dual, callback=record)
     if not rows:  # the rule failed at the start
-        at = Oracle(instance.problem.functions, np.zeros(0)).first(x0)
-        state = State(x0, dual, np.zeros_like(dual), dual)
-        take(IterationProgress.of(state, at, residuals_at(at, dual), None, 0.0))
+        oracle = Oracle(instance.problem.functions, np.zeros(0))
+        record(start_progress(oracle, Start(x0, dual)))
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET
-    reached = [np.flatnonzero(errors <= threshold) for threshold in THRESHOLDS]
+    below = [np.flatnonzero(errors <= threshold) for threshold in THRESHOLDS]
     return Run(
         method.key,
         instance.condition,
         instance.seed,
-        tuple(int(at[0]) if at.size else None for at in reached),
+        tuple(int(steps[0]) if steps.size else None for steps in below),
         float(np.nanmax(norms)) if np.isfinite(norms).any() else np.nan,
         result.stop.name if within else "ITERATION_LIMIT",
         errors,
@@ -227,10 +226,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
 def run_instance(key: tuple[float, int, int, int]) -> list[Run]:
     """Run every method on the instance (condition, seed, n, m)."""
     condition, seed, n, m = key
-    try:
-        instance = make_instance(condition, seed, n=n, m=m)
-    except Exception as error:  # noqa: BLE001 - as above
-        return [_failed(method, condition, seed, error) for method in ALL_METHODS]
+    instance = make_instance(condition, seed, n=n, m=m)
     return [
         run_method(method, instance, follow=seed < FOLLOWED and method.key in PRINTED)
         for method in ALL_METHODS

@@ -1,6 +1,6 @@
 """The files of a reproduction: runs.csv, residuals.csv, tables.txt and the figures.
 
-Medians and quantiles count a run that broke off (norm budget, divergence) as +∞ from there on.
+Medians and quantiles count a run that broke off (norm budget, divergence) as +∞ from its end on.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from casadi_hybrid.utils.output.plotting import figure, legend_below, line_style
 
 EVERY = 10  # steps between two rows of residuals.csv
 SHOWN = ("closed-w", "grid-w", "opt-w", "aug-w", "pdhg")
+# Range of the drawn errors; smaller ones are drawn at FLOOR.
 FLOOR, TOP = 1e-9, 3.0
-"""Between these errors are drawn; what is less is drawn at the least."""
+# Number of runs from which a band shows the middle half; fewer runs are thin lines.
 ENOUGH = 20
-"""Runs of which the middle half is a band; of fewer each is a thin line."""
 
 
 def write(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
-    """Write runs.csv, residuals.csv, tables.txt and the figures, in that format; return all."""
+    """Write runs.csv, residuals.csv, tables.txt and the figures; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, courses, text = (folder / name for name in ("runs.csv", "residuals.csv", "tables.txt"))
-    write_runs(reproduction.runs, table)
-    write_residuals(reproduction.runs, courses)
-    text.write_text(f"{reproduction}\n", encoding="utf-8")
-    return [table, courses, text, *draw(reproduction, folder, form)]
+    paths = [folder / name for name in ("runs.csv", "residuals.csv", "tables.txt")]
+    write_runs(reproduction.runs, paths[0])
+    write_residuals(reproduction.runs, paths[1])
+    paths[2].write_text(f"{reproduction}\n", encoding="utf-8")
+    return [*paths, *draw(reproduction, folder, form)]
 
 
 def write_runs(runs: Iterable[Run], path: Path) -> None:
-    """One line a run; residuals are the paper's, ‖h‖₂ and ‖∇f + J_hᵀμ‖₂, at the hit and at 200."""
+    """Write a line for each run, with ‖h‖₂ and ‖∇f + J_hᵀμ‖₂ at the hit and at step 200."""
     ends = ["max_norm_M", "below_at_200", "never_left", "distance_200", "distance_1500"]
     residuals = [f"{name}_{at}" for name in ("feasibility", "stationarity") for at in ("hit", 200)]
     hits = [f"hit_{threshold:g}" for threshold in THRESHOLDS]
@@ -56,19 +56,19 @@ def write_runs(runs: Iterable[Run], path: Path) -> None:
 
 
 def write_residuals(runs: Iterable[Run], path: Path) -> None:
-    """Medians over the instances along the runs, every tenth step, by method and level."""
+    """Write medians over the instances at every tenth step, by method and level."""
     names = ("distance", "feasibility", "stationarity_mu", "stationarity_nu")
     lines: list[list[Any]] = [["method", "condition", "instances", "t", *names]]
     for (method, condition), group in grouped(run for run in runs if not run.failure).items():
-        of = ("errors", "feasibility", "stationarity", "effective")
-        medians = [np.median(courses(group, name), axis=0) for name in of]
+        series = ("errors", "feasibility", "stationarity", "effective")
+        medians = [np.median(courses(group, name), axis=0) for name in series]
         for t in range(0, BUDGET + 1, EVERY):
-            lines.append([method, condition, len(group), t, *(each[t] for each in medians)])
+            lines.append([method, condition, len(group), t, *(median[t] for median in medians)])
     _write(path, lines)
 
 
 def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
-    """Return a series of each run, a row a run; +∞ after the end of one that broke off."""
+    """Return one series of all runs, a row for each; +∞ after the end of a run that broke off."""
     series = np.array([getattr(run, name) for run in runs])
     for row, run in zip(series, runs, strict=True):
         if run.broke_off:
@@ -88,7 +88,7 @@ def _cell(value: Any) -> Any:
 
 
 def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Path]:
-    """Write the figures and return their paths; one that fails is named on stderr."""
+    """Write the figures and return their paths; a failing figure is named on stderr."""
     fitted = SEEDS if reproduction.population else ()
     runs = [run for run in reproduction.runs if not run.failure and run.seed not in fitted]
     figures: dict[str, Callable[[], Figure]] = {
@@ -105,7 +105,7 @@ def draw(reproduction: Reproduction, folder: Path, form: str = "png") -> list[Pa
 
 
 def trajectories(runs: Sequence[Run]) -> Figure:
-    """‖x_t − x*‖ against t, a panel a level: median, spread, and where runs broke off."""
+    """Draw ‖x_t − x*‖ against t, a panel for each level: median, spread, and ends of runs."""
     groups = grouped(runs)
     levels = sorted({condition for _, condition in groups})
     fig, axes = figure(-(-len(levels) // 3), 3, height=2.4, sharex=True, sharey=True)
@@ -115,7 +115,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
             errors = np.maximum(courses(group, "errors"), FLOOR)
             ax.plot(np.median(errors, axis=0), label=LABELS[key], **style)
             if len(group) >= ENOUGH:
-                # Quantiles that are a run's value: between a number and ∞ there is no other.
+                # Without interpolation, which has no value between a number and ∞.
                 band = np.quantile(errors, [0.25, 0.75], axis=0, method="inverted_cdf")
                 low, high = np.minimum(band, TOP)
                 t = np.arange(BUDGET + 1)
@@ -140,7 +140,7 @@ def trajectories(runs: Sequence[Run]) -> Figure:
 
 
 def by_level(summary: Summary, *, is_paper: bool) -> Figure:
-    """Runs that cross, median hit and max‖M‖₂ by level; small: runs behind a median, if not all."""
+    """Draw runs that cross, median hit and max‖M‖₂ by level; small: runs behind a median."""
     panels: dict[str, Callable[[Cell], tuple[float | None, int]]] = {
         "runs that cross (%)": lambda cell: (100.0 * cell.successes / cell.runs, 0),
         "median step of the first crossing": lambda cell: (cell.printed_hit, cell.successes),

@@ -11,7 +11,7 @@ from casadi_hybrid.paper.rules import DesignRule, GridSplit, StepRule
 from casadi_hybrid.utils.output.text import aligned
 
 SEEDS = tuple(range(5))
-"""The seeds whose tables were held against the print. They are no more the paper's than others."""
+"""The seeds on which constants were fitted. They are not known to be the paper's."""
 _DRAWN = {
     "eps_nl": "ε_nl, strength of the nonlinear part of h",
     "spread": "x* / standard normal",
@@ -26,7 +26,7 @@ _DRAWN = {
 
 
 def printed_constants() -> dict[str, str]:
-    """Return the constants that the paper prints, as this code has them."""
+    """Return the constants that the paper prints, as read from the code."""
     steps, rule = StepRule(), DesignRule()
     return {
         "δ": f"{rule.strength.delta:g}",

@@ -5,9 +5,9 @@ f(x) = ½xᵀH₀x + qᵀx + φ-terms with q chosen so that (x*, μ*) is a KKT p
 "Experimental Details").
 
 The paper prints f for n = 3 and leaves the distributions open: the :class:`Recipe` was fitted to
-its tables. For other n the nonlinear terms are repeated on further coordinates. For m < n the
-quartic term takes in every coordinate (f is then bounded below) and H₀ is shifted on ker B* so that
-x* is a strict local minimizer.
+its tables. For other n the nonlinear terms are repeated on further coordinates. For m < n a quartic
+term in every coordinate bounds f below, and a shift of H₀ on ker B* makes x* a strict local
+minimizer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONDITIONS = (1, 2, 3, 5, 8, 13)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an instance is drawn where the paper leaves it open. The defaults were fitted.
+    """Distributions of an instance that the paper leaves open. The defaults were fitted.
 
     x* and μ* are ``spread`` and ``multiplier_spread`` times standard normal numbers, ``curvature``
     are the eigenvalues of H₀, repeated for n > 3, c_i = least + width·Uᵖᵒʷᵉʳ with U uniform on
@@ -71,7 +71,7 @@ class Instance:
 
 
 def checked(condition: float, **counts: tuple[int, int]) -> float:
-    """κ as a float; :class:`InputError` where κ < 1 or one of the (count, least) is too small."""
+    """Return κ as a float; :class:`InputError` for κ < 1 or a count below its (count, least)."""
     if positive(condition, "condition") < 1:
         raise InputError(f"condition must be at least 1, got {condition!r}")
     for name, (value, least) in counts.items():
@@ -94,7 +94,7 @@ def make_instance(
         condition, seed: κ_B ≥ 1 of J_h(x*), and a number ≥ 0: drawn with 1000κ + seed.
         n, m: numbers of variables and constraints (paper: 3 and 5).
         radius: distance of the start from x*; the recipe's by default.
-        recipe: how all else is drawn.
+        recipe: all other distributions.
 
     Raises:
         InputError: for a number out of range.
@@ -105,7 +105,7 @@ def make_instance(
     U = np.linalg.qr(rng.standard_normal((m, r)))[0]
     V = np.linalg.qr(rng.standard_normal((n, r)))[0]
     A = rng.standard_normal((m, 2 * n - 1))
-    A /= np.linalg.norm(A, 2)
+    A /= np.linalg.norm(A, 2)  # ‖A‖ = 1, so that ε_nl measures the nonlinear part
     x_star = recipe.spread * rng.standard_normal(n)
     mu_star = recipe.multiplier_spread * rng.standard_normal(m)
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
@@ -124,6 +124,7 @@ def make_instance(
         smooth += c[2] * ca.sumsqr(x**2)
         curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
+    # Stationarity at (x*, μ*).
     q = -H0 @ x_star - value_at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
     f = 0.5 * ca.dot(x, ca.mtimes(H0, x)) + ca.dot(q, x) + smooth
     problem = Problem(x=x, f=f, h=h, name=f"synthetic n={n} m={m} cond={condition:g} #{seed}")
@@ -133,18 +134,21 @@ def make_instance(
 def start(
     star: tuple[Vector, Vector], away: tuple[float, float], rng: np.random.Generator
 ) -> list[Vector]:
-    """Points at these distances from (x*, μ*), in random directions."""
-    drawn = [(point, rng.standard_normal(point.size)) for point in star]
-    return [p + size * d / np.linalg.norm(d) for (p, d), size in zip(drawn, away, strict=True)]
+    """Return points at these distances from (x*, μ*), in random directions."""
+    directions = [rng.standard_normal(point.size) for point in star]
+    return [
+        point + distance * d / np.linalg.norm(d)
+        for point, distance, d in zip(star, away, directions, strict=True)
+    ]
 
 
 def phi(u: Any) -> Any:
-    """(u_1², …, u_n², u_1u_2, …, u_{n−1}u_n): the paper's φ for n = 3."""
+    """Return (u_1², …, u_n², u_1u_2, …, u_{n−1}u_n), the paper's φ for n = 3."""
     return ca.vertcat(u**2, u[:-1] * u[1:]) if u.numel() > 1 else u**2
 
 
 def _varphi(x: Any, c: Vector) -> Any:
-    """The paper's nonlinear terms on (x_1, x_2, x_3), and on the next triples for larger n."""
+    """Return the paper's nonlinear terms on (x_1, x_2, x_3), and on the next triples."""
     n = x.numel()
     total = 0
     for i in range(0, n, 3):
@@ -154,12 +158,12 @@ def _varphi(x: Any, c: Vector) -> Any:
 
 
 def lift_on(Z: Matrix, hessian: Matrix) -> Matrix:
-    """What makes the eigenvalues e of ZᵀHZ to max(|e|, ½) when it is added to H."""
+    """Return the matrix that, added to H, turns the eigenvalues e of ZᵀHZ into max(|e|, ½)."""
     values, vectors = np.linalg.eigh(Z.T @ hessian @ Z)
     W = Z @ vectors
     return np.asarray((W * (np.maximum(np.abs(values), 0.5) - values)) @ W.T)
 
 
 def value_at(expression: Any, x: Any, value: Vector) -> Matrix:
-    """The numbers of an expression at x = value."""
+    """Evaluate an expression at x = value."""
     return np.asarray(ca.Function("at", [x], [expression])(value).full())

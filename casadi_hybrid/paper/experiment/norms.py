@@ -1,7 +1,7 @@
-"""How the correction grows with the condition number, at the solution itself.
+"""Growth of the correction with the condition number, at the solution.
 
-The paper's bound ‖C_can‖ ≤ ‖H‖‖B†‖² is measured at (x*, μ*), with ‖M‖ of the closed form and the
-least ‖M‖ of any rule that reaches δ.
+At (x*, μ*): the paper's bound ‖C_can‖ ≤ ‖H‖‖B†‖², ‖M‖ of the closed form, and the least ‖M‖ of any
+rule that reaches δ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from casadi_hybrid.paper.rules.spectra import symmetric_norm
 from casadi_hybrid.problem.oracle import Oracle
 
 Norms = dict[float, dict[str, float]]
-"""By condition level, medians over instances of 2-norms at (x*, μ*), and shares of instances."""
+"""Medians over instances of 2-norms at (x*, μ*), and shares of instances, by condition level."""
 _MEDIANS = ("‖C_can‖", "‖H‖‖B†‖²", "‖M‖ closed", "‖M‖ partial", "least ‖M‖")
 RATIO, ZEROS = "largest ‖C_can‖/(‖H‖‖B†‖²)", "zero eigenvalues of S_M"
 
@@ -27,18 +27,18 @@ def norms_at_solutions(
     conditions: Iterable[float], seeds: Sequence[int], shape: tuple[int, int]
 ) -> Norms:
     """Measure every level: see :data:`Norms`, and the largest ratio and the least count of all."""
-    limit, found = rules.DesignRule().M_max, {}
+    limit, norms = rules.DesignRule().M_max, {}
     for condition in conditions:
         rows = np.array([_measure(condition, seed, shape) for seed in seeds])
         C, bound, closed, _, least, zeros = rows.T
-        found[condition] = {
+        norms[condition] = {
             **dict(zip(_MEDIANS, np.median(rows, axis=0).tolist(), strict=False)),
             "‖M‖ > M_max": float(np.mean(closed > limit)),
             "least > M_max": float(np.mean(least > limit)),
             RATIO: float(np.max(C / bound)),
             ZEROS: float(zeros.min()),
         }
-    return found
+    return norms
 
 
 def _measure(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float, ...]:
@@ -55,26 +55,26 @@ def _measure(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float
         return C + rule.strength.alpha(model, R, deficit) * R
 
     full = rules.FullCancellation()
-    each = full, rules.LeastShare(), rules.LeastNormCancellation()
+    cancellations = full, rules.LeastShare(), rules.LeastNormCancellation()
     # S_M(1) of appendix E, whose Hurwitz property the appendix assumes.
     S_M = np.block([[-H - B.T @ total(full) @ B, -B.T], [B, np.zeros((len(B), len(B)))]])
     return (
         symmetric_norm(full.cancel(model, delta).C),
         symmetric_norm(H) * float(np.linalg.norm(model.pinv, 2)) ** 2,
-        *(symmetric_norm(total(cancellation)) for cancellation in each),
+        *(symmetric_norm(total(cancellation)) for cancellation in cancellations),
         float(np.sum(np.abs(np.linalg.eigvals(S_M)) <= 1e-9)),
     )
 
 
 def power(conditions: Sequence[float], values: Sequence[float]) -> float:
-    """The slope of log(value) against log κ by least squares over all levels; NaN with one."""
+    """Return the slope of log(value) against log κ by least squares; NaN for one level."""
     if len(conditions) < 2:
         return np.nan
     return float(np.polyfit(np.log(conditions), np.log(values), 1)[0])
 
 
 def norm_rows(norms: Norms, *, compare: bool) -> list[list[str]]:
-    """The rows of its table, heading first; the last has the power of κ of each column."""
+    """Return the rows of the table, heading first; the last has the power of κ of each column."""
     columns = [["cond", *(f"{c:g}" for c in norms), "power of cond"]]
     for name in _MEDIANS:
         values = [row[name] for row in norms.values()]
@@ -82,9 +82,9 @@ def norm_rows(norms: Norms, *, compare: bool) -> list[list[str]]:
     for name in ("‖M‖ > M_max", "least > M_max"):
         columns.append([name, *(f"{100 * row[name]:.0f} %" for row in norms.values()), ""])
     if compare:
-        says = printed.NORM_M["closed-u"]
-        known = {c: v for c in norms if (v := says.get(int(c))) is not None}
-        texts = [f"{known[c]:g}" if c in known else "–" for c in norms]
+        printed_norms = {c: printed.NORM_M["closed-u"].get(int(c)) for c in norms}
+        known = {c: value for c, value in printed_norms.items() if value is not None}
+        texts = ["–" if value is None else f"{value:g}" for value in printed_norms.values()]
         slope = power(list(known), list(known.values()))
         columns.append(["printed max‖M_t‖", *texts, f"{slope:.2f}"])
     return [list(row) for row in zip(*columns, strict=True)]

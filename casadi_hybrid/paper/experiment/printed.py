@@ -1,4 +1,4 @@
-"""The numbers printed in the paper's three tables, to stand beside the reproduced ones.
+"""The numbers of the paper's three tables.
 
 Zhao, "Matrix-Valued Optimism is Matrix-Valued Augmentation", section "Numerical Experiments":
 success counts of five at ‖x − x*‖ ≤ 1e-3, median hitting times among successes, and

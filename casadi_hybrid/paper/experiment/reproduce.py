@@ -1,8 +1,8 @@
-"""Run the paper's experiment and print its tables beside the printed ones, with what they show."""
+"""The paper's experiment: all runs, the tables beside the printed ones, and the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,35 +25,33 @@ NOTES = """\
 What else to know
 - θ makes S1 and S3 equal, and with these constants they bind before the margin does where the
   local condition exceeds 2.66 (weighted) and 3.28 (unit): there the two variants are one method.
-- With equal steps every split has the same iterates. What the hybrid gains is only the larger
-  step that S1–S3 allow it. Where they cap η_x, η_d is not unique; the largest is taken.
+- With equal steps every split has the same iterates. The hybrid gains only by the larger step that
+  S1–S3 allow. If they cap η_x, η_d is not unique; the largest is taken.
 - S1 is dropped for C_aug = 0, as the paper drops S3 for C_opt = 0. With S1 as printed the pure
   optimistic method does not have the five successes of table 1 at 1, 2 and 3.
 - Algorithm 1 as printed evaluates H at μ_t, which depends on the split. These tables follow it;
   the solver's default evaluates H at the split-invariant multiplier.
-- Under partial cancellation a larger α keeps the target curvature δ, so a smaller γ need not make
-  M smaller: where H bends downwards in the weakest direction of B, it does not.
+- Under partial cancellation a larger α keeps the target curvature δ. A smaller γ does not make M
+  smaller if H has negative curvature in the weakest direction of B.
 - The sources of the last baseline, Hestenes and Powell, step the multipliers by the penalty c; it
   is tied to η = 0.05 in the fitted table. With c = 20 it crosses about as often as PDHG.
 - OGDA crosses at none of eight η from 0.01 to 1, extragradient in 3 of 240 runs.
-- With m = 5 > n = 3 the feasible set is the one point x*: f has no say in the answer, μ* is not
-  unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
+- With m = 5 > n = 3 the feasible set is the one point x*: the answer does not depend on f, μ* is
+  not unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
 SEEDS_NOTE = """\
-The first five instances are fitted seeds, not the paper's five: their distributions and \
-the constants
-listed below were fitted on them to the printed tables, so agreement there is partly \
-by construction.
-The population leaves them out. Instance s of level κ is drawn with the number 1000κ + s: \
-at 1,000
-instances and more the draws of one level are those of the next."""
+The first five instances are fitted seeds, not the paper's five: the constants listed below were
+fitted on them to the printed tables, so agreement there is partly by construction.
+The population leaves them out. Instance s of level κ is drawn with the number 1000κ + s: from 1,000
+instances on, the draws of one level repeat those of the next."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """All runs, by method, level and seed, of so many instances a level and a shape (n, m).
+    """All runs, by method, level and seed.
 
     Attributes:
-        norms: at x* by level, empty where they could not be computed.
+        instances, shape: number of instances for each level, and (n, m).
+        norms: norms at x* by level; empty if they could not be computed.
         unwritten: reason why runs are missing in the record; empty if none is.
     """
 
@@ -70,9 +68,9 @@ class Reproduction:
 
     @cached_property
     def population(self) -> Summary | None:
-        """Summary of the seeds that played no part in that, None without any."""
-        others = range(len(SEEDS), self.instances)
-        return summarize(self.runs, others) if others else None
+        """Summary of the other seeds; None without any."""
+        summary = summarize(self.runs, range(len(SEEDS), self.instances))
+        return summary if any(summary.values()) else None
 
     @property
     def is_paper(self) -> bool:
@@ -81,50 +79,49 @@ class Reproduction:
 
     @property
     def summary(self) -> Summary:
-        """Summary that the paper's words are held against: the population if there is one."""
+        """Summary to judge the paper's statements by: the population, or the fitted seeds."""
         return self.population or self.fitted
 
     @property
     def judged(self) -> tuple[Verdict, ...]:
-        """The verdicts on what the paper says in words."""
+        """Verdicts on the paper's statements."""
         return verdicts(self.summary, self.norms)
 
     def __str__(self) -> str:
-        title = f"of each condition level, {self.shape[0]} variables, {self.shape[1]} constraints"
         first = min(self.instances, len(SEEDS))
-        name = f"{first} fitted seeds" if self.is_paper else f"first {first} instances"
-        parts: list[Callable[[], str]] = [
-            lambda: findings(self.runs, is_paper=self.is_paper),
-            lambda: f"\n=== The {name} {title} ===\n",
-            lambda: tables.text_tables(self.fitted, compare=self.is_paper),
-        ]
-        if (others := self.population) is not None:
-            more = f"\n=== {self.instances - first} other instances {title} ===\n"
-            parts += [
-                lambda: more,
-                lambda: tables.text_tables(others, compare=self.is_paper, chances=True),
-            ]
-        parts.append(self._norms)
+        name = f"The {first} fitted seeds" if self.is_paper else f"The first {first} instances"
+        parts = [findings(self.runs, is_paper=self.is_paper)]
+        parts.append(self._tables(name, self.fitted, chances=False))
+        if self.population is not None:
+            name = f"{self.instances - first} other instances"
+            parts.append(self._tables(name, self.population, chances=True))
+        parts.append(self._norms())
         if self.is_paper:
-            parts += [self._words, listing, lambda: f"\n{NOTES}"]
-        return "\n".join(map(_or_fails, parts))
+            parts += [self._statements(), listing(), f"\n{NOTES}"]
+        return "\n".join(parts)
+
+    def _tables(self, name: str, summary: Summary, *, chances: bool) -> str:
+        n, m = self.shape
+        title = f"\n=== {name} of each condition level, {n} variables, {m} constraints ===\n"
+        text = tables.text_tables(summary, compare=self.is_paper, chances=chances)
+        return f"{title}\n{text}"
 
     def _norms(self) -> str:
         if not self.norms:
             return f"Norms at (x*, μ*): {FAILS}, they could not be computed\n"
-        of = "these instances" if self.population is None else "the population"
-        title = f"Medians of {of} at (x*, μ*), and how many are beyond M_max"
+        source = "these instances" if self.population is None else "the population"
+        title = f"Medians of {source} at (x*, μ*), and how many are beyond M_max"
         return "\n".join(titled(title, norm_rows(self.norms, compare=self.is_paper)))
 
-    def _words(self) -> str:
-        lines = ["What the paper says in words, and by which statistic it is judged"]
+    def _statements(self) -> str:
+        lines = ["Statements of the paper, and the statistics that judge them"]
         lines += [f"- {verdict}" for verdict in self.judged]
         lines += ["", "Contradictions of the print"]
         lines += [f"- {line}" for line in contradictions(self.summary, self.norms)]
         return "\n".join([*lines, "", tables.distances(self.fitted), ""])
 
     def to_dict(self) -> dict[str, Any]:
-        """All that the tables show, by method and condition level."""
+        """Return the numbers of the tables, by method and condition level."""
         return {
             "shape": {"n": self.shape[0], "m": self.shape[1]},
             "instances": self.instances,
@@ -139,7 +136,7 @@ class Reproduction:
 
 
 def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
-    """The first lines: of the runs that cross, how many are below at 200, stay, and arrive."""
+    """Return the first lines: how many runs of the closed form cross, stay, and arrive."""
     followed = [run for run in runs if run.seed < FOLLOWED] or runs
     row = summarize(followed, {run.seed for run in followed})["closed-w"]
     lines = [
@@ -157,14 +154,6 @@ def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
             text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
         lines.append(f"  {condition:>2g}: {f'{FAILS}, {cell.failure}' if cell.failure else text}")
     return "\n".join([*lines, SEEDS_NOTE] if is_paper else lines)
-
-
-def _or_fails(text: Callable[[], str]) -> str:
-    """A part of the report, or FAILS with the error: one part may fail, the others may not."""
-    try:
-        return text()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the rest is printed
-        return f"{FAILS}: {type(error).__name__}: {error}\n"
 
 
 _SERIES = ("errors", "feasibility", "stationarity", "effective")
@@ -197,12 +186,12 @@ def reproduce(
     fresh: bool = False,
     progress: bool = True,
 ) -> Reproduction:
-    """Run the paper's twelve variants, and what stands beside them, on problems of every level.
+    """Run the paper's twelve variants, and further methods, on problems of every level.
 
     Args:
         instances: problems per level; the first five are the fitted seeds, the rest the population.
         conditions, shape: κ_B levels, and (n, m).
-        folder: where finished instances are kept, so that a call that was cut short goes on.
+        folder: holds finished instances, so that an interrupted call can be resumed.
         workers, cluster, fresh, progress: as of :func:`~casadi_hybrid.paper.study.sweep.sweep`.
 
     Raises:
@@ -211,15 +200,22 @@ def reproduce(
     """
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
-    def made(groups: dict[Any, list[Run]], unwritten: str) -> Reproduction:
+    def reproduction(groups: dict[Any, list[Run]], unwritten: str) -> Reproduction:
         runs = [run for group in groups.values() for run in group]
         runs.sort(key=lambda r: (r.method, r.condition, r.seed))
         norms: Norms = {}
-        if len(groups) == len(keys):  # after Ctrl-C nothing more is computed
+        if len(groups) == len(keys):  # not after Ctrl-C
             seeds = range(len(SEEDS), instances) or range(instances)
-            with suppress(Exception):  # its table and the verdict that needs it say so
+            with suppress(Exception):  # the table and the verdict then print FAILS
                 norms = norms_at_solutions(sorted(map(float, conditions)), seeds, shape)
         return Reproduction(tuple(runs), instances, shape, norms, unwritten)
 
-    kept, label = None if folder is None else _keeping(folder, fresh), "reproduce" * progress
-    return collect(run_instance, keys, made, kept, workers=workers, cluster=cluster, label=label)
+    return collect(
+        run_instance,
+        keys,
+        reproduction,
+        None if folder is None else _keeping(folder, fresh),
+        workers=workers,
+        cluster=cluster,
+        label="reproduce" if progress else "",
+    )

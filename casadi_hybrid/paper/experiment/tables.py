@@ -1,8 +1,8 @@
 """The paper's tables from runs: cells, the printed numbers beside them, and their chances.
 
-Beside the population each printed number stands with the chance that five of its instances give
-one as unusual: a count by drawing without replacement, a median by the medians of many fives. Where
-it is small, the fitted class is not the paper's, or the paper counts something else.
+The chance of a printed number is the probability that five instances of the population give a
+number as unusual: a count by drawing without replacement, a median by the medians of many fives. A
+small chance means that the fitted class is not the paper's, or the paper counts something else.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Cell:
     """One method at one condition level.
 
     Attributes:
-        runs, hits: how many; of those that cross, by seed, the first t with ‖x_t − x*‖ ≤ 1e-3.
-        norms: max_t ‖M_t‖₂ of the runs that designed at least once.
+        runs, hits: number of runs; first t with ‖x_t − x*‖ ≤ 1e-3 by seed, of runs that cross.
+        norms: max_t ‖M_t‖₂ of the runs with at least one design.
         over_budget: seeds of the runs that ended because ‖M_t‖₂ had to exceed M_max.
-        below_at_200: runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
-        never_left: those that crossed and had ‖x_t − x*‖ ≤ 1e-3 from there to t = 200.
-        followed: those that were to be followed to 1,500 steps where they crossed.
-        below_at_1500: of these, those that crossed and end with ‖x − x*‖ ≤ 1e-3.
-        failure: the error where a run could not be computed, and does not count; else empty.
+        below_at_200: number of runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
+        never_left: number of runs with ‖x_t − x*‖ ≤ 1e-3 from the crossing to t = 200.
+        followed: number of runs that were followed to 1,500 steps after a crossing.
+        below_at_1500: number of followed runs that crossed and end with ‖x − x*‖ ≤ 1e-3.
+        failure: error of a run that could not be computed, else empty.
     """
 
     runs: int
@@ -50,22 +50,22 @@ class Cell:
 
     @property
     def successes(self) -> int:
-        """Runs that cross: ‖x_t − x*‖ ≤ 1e-3 for some t ≤ 200. The paper's measure."""
+        """Number of runs with ‖x_t − x*‖ ≤ 1e-3 for some t ≤ 200, the paper's measure."""
         return len(self.hits)
 
     @property
     def median_hit(self) -> float | None:
-        """Median hitting time among the successes, None without any."""
+        """Median hitting time among the successes; None without any."""
         return _median(list(self.hits.values()))
 
     @property
     def printed_hit(self) -> float | None:
-        """The same by the caption of table 2: None, a dash, where fewer than half cross."""
+        """Median hitting time; None, a dash in table 2, if fewer than half cross."""
         return self.median_hit if 2 * self.successes >= self.runs else None
 
     @property
     def median_norm_M(self) -> float | None:
-        """Median of max_t ‖M_t‖₂, None where no run designed."""
+        """Median of max_t ‖M_t‖₂; None without designs."""
         return _median(self.norms)
 
 
@@ -73,7 +73,7 @@ Summary = dict[str, dict[float, Cell]]
 
 
 def cell_of(group: Sequence[Run]) -> Cell:
-    """The cell of some runs of one method at one level."""
+    """Return the cell of some runs of one method at one level."""
     return Cell(
         runs=len(group),
         hits={run.seed: run.hit for run in group if run.hit is not None},
@@ -88,28 +88,26 @@ def cell_of(group: Sequence[Run]) -> Cell:
 
 
 def grouped(runs: Iterable[Run]) -> dict[tuple[str, float], list[Run]]:
-    """The runs by method and condition level, in their order."""
-    found: dict[tuple[str, float], list[Run]] = {}
+    """Return the runs by method and condition level, in their order."""
+    groups: dict[tuple[str, float], list[Run]] = {}
     for run in runs:
-        found.setdefault((run.method, run.condition), []).append(run)
-    return found
+        groups.setdefault((run.method, run.condition), []).append(run)
+    return groups
 
 
 def summarize(runs: Iterable[Run], seeds: Iterable[int]) -> Summary:
     """Summarize the runs of some seeds, by method and condition level."""
     chosen = set(seeds)
-    found: Summary = {method.key: {} for method in ALL_METHODS}
+    summary: Summary = {method.key: {} for method in ALL_METHODS}
     for (key, level), group in sorted(grouped(r for r in runs if r.seed in chosen).items()):
-        found[key][level] = cell_of(group)
-    return found
+        summary[key][level] = cell_of(group)
+    return summary
 
 
 def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
-    """The summary with the paper's numbers, ready for JSON."""
-    names = (
-        "runs", "successes", "below_at_200", "never_left", "followed", "below_at_1500",
-        "median_hit", "median_norm_M", "failure",
-    )  # fmt: skip
+    """Return the summary with the paper's numbers, ready for JSON."""
+    counts = ("runs", "successes", "below_at_200", "never_left", "followed", "below_at_1500")
+    names = (*counts, "median_hit", "median_norm_M", "failure")
     paper: dict[str, Mapping[str, Mapping[int, Any]]] = {
         "paper_successes_of_5": printed.SUCCESS,
         "paper_median_hit": printed.HITS,
@@ -117,9 +115,9 @@ def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
     }
 
     def record(key: str, condition: float, cell: Cell) -> dict[str, Any]:
-        says = {name: table.get(key, {}).get(int(condition)) for name, table in paper.items()}
-        own = {name: getattr(cell, name) for name in names}
-        return {**own, "over_budget": len(cell.over_budget), **says}
+        ours = {name: getattr(cell, name) for name in names}
+        theirs = {name: table.get(key, {}).get(int(condition)) for name, table in paper.items()}
+        return {**ours, "over_budget": len(cell.over_budget), **theirs}
 
     return {
         key: {f"{c:g}": record(key, c, cell) for c, cell in row.items()}
@@ -128,20 +126,21 @@ def as_dict(summary: Summary) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def count_chance(says: int, successes: int, runs: int) -> float:
-    """The chance that five of ``runs`` have a count no likelier than ``says``."""
+    """Return the chance that five of ``runs`` have a count no likelier than ``says``."""
+    # Hypergeometric, without replacement, summed over the counts that are no likelier.
     ways = [comb(successes, k) * comb(runs - successes, FIVE - k) for k in range(FIVE + 1)]
     return sum(way for way in ways if way <= ways[says]) / comb(runs, FIVE)
 
 
 def median_chance(says: float, numbers: Sequence[float]) -> float:
-    """Twice the chance that the median of five draws is on the far side of ``says``, at most 1."""
+    """Return twice the chance that the median of five draws lies beyond ``says``, at most 1."""
     draws = np.random.default_rng(0).choice(np.asarray(numbers), size=(DRAWS, FIVE))
     medians = np.median(draws, axis=1)
     return float(min(1.0, 2.0 * min(np.mean(medians <= says), np.mean(medians >= says))))
 
 
 class _Table(NamedTuple):
-    """A table; its ``numbers`` are what its medians are of, without them it is of counts."""
+    """A table: of medians of ``numbers``, or of counts if they are None."""
 
     title: str
     keys: Sequence[str]
@@ -150,7 +149,7 @@ class _Table(NamedTuple):
     numbers: Callable[[Cell], Sequence[float]] | None = None
 
     def shown(self, cell: Cell | None, key: str, c: float, compare: bool, chances: bool) -> str:
-        """A cell's text with the print, and its chance among five instances of the cell's."""
+        """Return a cell's text with the printed number and its chance among five instances."""
         if cell is None or cell.failure:
             return "–" if cell is None else FAILS
         if not compare or int(c) not in self.print.get(key, {}):
@@ -211,10 +210,9 @@ _TABLES = (
 
 
 def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> str:
-    """The paper's three tables as aligned text, with what they leave out.
+    """Return the paper's three tables, and further ones, as aligned text.
 
-    ``compare`` adds the printed number in brackets, ``chances`` the chance that five of these
-    instances give one as unusual.
+    ``compare`` adds the printed number in brackets, ``chances`` its chance.
     """
     n = max(cell.runs for row in summary.values() for cell in row.values())
     levels = sorted({c for row in summary.values() for c in row})
@@ -232,16 +230,21 @@ def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> st
 
 
 def distances(fitted: Summary) -> str:
-    """Return the distances of table 1 from print, one line for each count."""
-    counted = ("successes", "below_at_200", "never_left")
-    names = zip(counted, ("that cross", "still below at 200", "that never left"), strict=True)
-    printed_counts = ((k, c, says) for k, row in printed.SUCCESS.items() for c, says in row.items())
-    found = ((fitted[key].get(c), says) for key, c, says in printed_counts)
-    pairs = [(cell, says) for cell, says in found if cell is not None and cell.runs == FIVE]
+    """Return the distances of table 1 from the printed one, a line for each kind of count."""
+    pairs = [
+        (cell, says)
+        for key, row in printed.SUCCESS.items()
+        for c, says in row.items()
+        if (cell := fitted[key].get(c)) is not None and cell.runs == FIVE
+    ]
+    off = {
+        "that cross": sum(abs(cell.successes - says) for cell, says in pairs),
+        "still below at 200": sum(abs(cell.below_at_200 - says) for cell, says in pairs),
+        "that never left": sum(abs(cell.never_left - says) for cell, says in pairs),
+    }
     return "\n".join(
-        f"- table 1 as a count of runs {text}: off by "
-        f"{sum(abs(getattr(cell, name) - says) for cell, says in pairs)} of {FIVE * len(pairs)}"
-        for name, text in names
+        f"- table 1 as a count of runs {text}: off by {distance} of {FIVE * len(pairs)}"
+        for text, distance in off.items()
     )
 
 

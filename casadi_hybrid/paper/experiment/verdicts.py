@@ -1,7 +1,7 @@
-"""What the paper says of its experiment in words, a row a statement: statistic, threshold, figures.
+"""Verdicts on the paper's statements about its experiment: statistic, threshold, figures.
 
-Each statistic is computed from the runs, and by the same code from the printed tables. A row whose
-computation fails says FAILS and why.
+The same code computes each statistic from the runs and from the printed tables. A statement whose
+computation fails has the outcome FAILS, and the reason.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from casadi_hybrid.paper.experiment.tables import FAILS, FIVE, Cell, Summary
 from casadi_hybrid.paper.iterations import PrimalDualHybridGradient
 
 HOLDS, IN_PART, REFUTED = "holds", "holds in part", "does not hold"
-SILENT = "not judged"  # no figure says anything to the statement
+SILENT = "not judged"  # without any figure
 MILD, HIGH = (1, 2, 3, 5), (8, 13)
-ONE_METHOD = (5, 8, 13)
-"""The levels at which S1 and S3 bind under either margin."""
+ONE_METHOD = (5, 8, 13)  # levels at which S1 and S3 bind under either margin
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "≤": operator.le,
@@ -37,23 +36,23 @@ Level = Callable[[str], Cell]
 
 
 def printed_cells() -> Summary:
-    """The print as cells: hits as table 1 counts them, or five, all at the median of table 2."""
-    found: Summary = {}
+    """Return the print as cells: as many hits as in table 1, or five, at the median of table 2."""
+    summary: Summary = {}
     for key in printed.SUCCESS | printed.HITS:
-        row, hits = found.setdefault(key, {}), printed.HITS.get(key, {})
+        summary[key], hits = {}, printed.HITS.get(key, {})
         for c in CONDITIONS:
             count = printed.SUCCESS.get(key, {}).get(c, FIVE * (hits.get(c) is not None))
-            row[c] = Cell(FIVE, dict.fromkeys(range(count), hits.get(c) or 0.0))
-    return found
+            summary[key][c] = Cell(FIVE, dict.fromkeys(range(count), hits.get(c) or 0.0))
+    return summary
 
 
 def share(cell: Cell) -> float:
-    """Of the runs those that cross."""
+    """Return the share of runs that cross."""
     return cell.successes / (cell.runs or np.nan)
 
 
 def hit_over(one: Cell, two: Cell) -> float:
-    """Median hit over median hit, where both cross; NaN where these are fewer than half."""
+    """Return the ratio of median hits on instances where both cross; NaN for fewer than half."""
     both = one.hits.keys() & two.hits.keys()
     if not both or 2 * len(both) < one.runs:
         return np.nan
@@ -62,13 +61,13 @@ def hit_over(one: Cell, two: Cell) -> float:
 
 
 def ended(cell: Cell) -> float:
-    """Of the runs that do not cross, the share that the norm budget ended; NaN without a design."""
+    """Return the share of the norm budget in runs that do not cross; NaN without a design."""
     missed = cell.runs - cell.successes if cell.norms or cell.over_budget else 0
     return len(set(cell.over_budget) - cell.hits.keys()) / (missed or np.nan)
 
 
 class Judged(NamedTuple):
-    """The outcome, the figures by level, and the levels at which the threshold is missed."""
+    """Outcome, figures by level, and levels at which the threshold is missed."""
 
     outcome: str
     figures: dict[str, float]
@@ -80,13 +79,13 @@ class Judged(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement of the paper, and the statistic that keeps its threshold where it holds.
+    """A statement of the paper, and a statistic that keeps its threshold if it holds.
 
     Attributes:
-        words, statistic, levels: what the paper says, and what is measured at each of its levels.
+        words, statistic, levels: the statement, the measured quantity, and the condition levels.
         threshold: a key of :data:`RELATIONS` and a number.
-        measure: the statistic of the cells and the norms of a level, NaN where there is none.
-        note: what to know when reading it.
+        measure: statistic of the cells and the norms of a level; NaN if undefined.
+        note: remark on the statistic.
     """
 
     words: str
@@ -97,18 +96,20 @@ class Statement(NamedTuple):
     note: str = ""
 
     def judged(self, summary: Summary, norms: Norms) -> Judged:
-        """Hold the statistic against the threshold, at every level that has a figure."""
+        """Compare the statistic with the threshold at every level with a figure."""
 
         def cell(c: int, key: str) -> Cell:
-            found = summary.get(key, {}).get(c, Cell(0, {}))
-            if found.failure:
-                raise ArithmeticError(f"a run could not be computed: {found.failure}")
-            return found
+            group = summary.get(key, {}).get(c, Cell(0, {}))
+            if group.failure:
+                raise ArithmeticError(f"a run could not be computed: {group.failure}")
+            return group
 
         relation, _, number = self.threshold.rpartition(" ")
-        found = ((c, self.measure(partial(cell, c), norms.get(c, {}))) for c in self.levels)
-        measured = {f"{c}": float(value) for c, value in found}
-        figures = {c: value for c, value in measured.items() if not np.isnan(value)}
+        figures = {}
+        for c in self.levels:
+            value = float(self.measure(partial(cell, c), norms.get(c, {})))
+            if not np.isnan(value):
+                figures[f"{c}"] = value
         missed = [c for c, v in figures.items() if not RELATIONS[relation](v, float(number))]
         outcome = HOLDS if not missed else REFUTED if len(missed) == len(figures) else IN_PART
         return Judged(outcome if figures else SILENT, figures, missed)
@@ -208,7 +209,7 @@ STATEMENTS = (
 
 
 class Verdict(NamedTuple):
-    """A row: a statement, its statistic and threshold, and what runs and print say to it."""
+    """A statement, its statistic and threshold, judged by the runs and by the print."""
 
     statement: str
     statistic: str
@@ -227,30 +228,30 @@ class Verdict(NamedTuple):
         return "\n    ".join([*lines, self.note] if self.note else lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The row, ready for JSON."""
+        """Return the verdict, ready for JSON."""
         here, in_print = self.here._asdict(), self.in_print._asdict()
         return {**self._asdict(), "here": here, "in_print": in_print}
 
 
 def verdicts(summary: Summary, norms: Norms) -> tuple[Verdict, ...]:
     """Judge every statement by the cells of some instances, and by the print."""
-    found, in_print = [], printed_cells()
-    for one in STATEMENTS:
-        note = one.note
+    rows, in_print = [], printed_cells()
+    for statement in STATEMENTS:
+        note = statement.note
         try:
-            here = one.judged(summary, norms)
+            here = statement.judged(summary, norms)
         except Exception as error:  # noqa: BLE001 - one verdict may fail, the others may not
             here, note = Judged(FAILS, {}, []), f"{type(error).__name__}: {error}"
-        found.append(Verdict(*one[:3], here, one.judged(in_print, {}), note))
-    return tuple(found)
+        rows.append(Verdict(*statement[:3], here, statement.judged(in_print, {}), note))
+    return tuple(rows)
 
 
 def contradictions(summary: Summary, norms: Norms) -> list[str]:
-    """Where the print contradicts itself, or what is computed here."""
-    same, both = [], zip(summary["closed-w"].items(), summary["closed-u"].values(), strict=True)
-    for (c, weighted), unit in both:
+    """Return contradictions within the print, and of the print with the runs."""
+    same = []
+    for c, weighted in summary["closed-w"].items():
         if c in ONE_METHOD:
-            differ = len(dict(weighted.hits.items() ^ unit.hits.items()))
+            differ = len(dict(weighted.hits.items() ^ summary["closed-u"][c].hits.items()))
             same.append(f"at {c:g} in {weighted.runs - differ} of {weighted.runs}")
     dashes = [
         f"{LABELS[key]} {hit:g} at {c}, {printed.SUCCESS[key][c]} of {FIVE}"

@@ -1,15 +1,17 @@
-"""The abstract class of an iteration: how x and μ move."""
+"""The abstract class of an iteration, which moves x and μ, and its residuals."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+import numpy as np
+
 from casadi_hybrid.paper.law import Correction, State
 from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Residuals
+from casadi_hybrid.problem.rounding import counted_slope, counted_violation
 from casadi_hybrid.utils.inputs import Vector
 
 
@@ -20,6 +22,23 @@ class Start:
     x0: Vector
     multipliers: Vector
     x_prev: Vector | None = None
+
+    @property
+    def state(self) -> State:
+        """State at (x_0, λ_0) with an empty memory."""
+        lam = self.multipliers
+        return State(self.x0, lam, np.zeros_like(lam), lam)
+
+
+def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
+    """Residuals ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞ beyond rounding, from the functions at x."""
+    sizes = np.abs(at.B)
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms_of_h = sizes @ np.abs(at.x) + np.abs(at.h)
+        pulls = sizes.T @ np.abs(multipliers)
+    h = counted_violation(at.h, terms_of_h)
+    slope = counted_slope(at.gradient + at.B.T @ multipliers, at.gradient, pulls)
+    return Residuals(float(np.abs(h).max(initial=0.0)), float(np.abs(slope).max()))
 
 
 class Iteration(ABC):
@@ -40,11 +59,11 @@ class Iteration(ABC):
 
     @abstractmethod
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate all that a step from this state needs."""
+        """Evaluate all functions that a step from this state needs."""
 
     @abstractmethod
     def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, Correction | None]:
-        """Return the next state and, where there is one, the correction that was used."""
+        """Return the next state and the correction of the step, None without one."""
 
     def residuals(self, state: State, at: Evaluation) -> Residuals:
         """KKT residuals in the user's units: ‖h‖_∞ and ‖∇f + J_hᵀπ‖_∞."""

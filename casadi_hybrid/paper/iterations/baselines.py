@@ -5,9 +5,7 @@ F = (∇f + Bᵀμ, −h) is the saddle operator at z = (x, μ). The authors are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from casadi_hybrid.paper.iterations.base import Iteration, Start
 from casadi_hybrid.paper.law import State
@@ -23,9 +21,8 @@ class _Baseline(Iteration):
                 positive(getattr(self, name), name)
 
     def init(self, oracle: Oracle, start: Start) -> State:
-        """Start at (x_0, λ_0) with nothing remembered."""
-        nothing = np.zeros_like(start.multipliers)
-        return State(start.x0, start.multipliers, nothing, start.multipliers)
+        """Start at (x_0, λ_0) with an empty memory."""
+        return start.state
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
         """Evaluate f, ∇f, h, B at x_t."""
@@ -37,7 +34,7 @@ class _Baseline(Iteration):
         return State(x, mu, state.memory, mu, state.t + 1, tuple(carry)), None
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
-        """x_{t+1}, μ_{t+1} and what the method remembers."""
+        """Return x_{t+1}, μ_{t+1} and the method's memory."""
         raise NotImplementedError
 
 
@@ -76,8 +73,7 @@ class OptimisticGradient(_Baseline):
     def init(self, oracle: Oracle, start: Start) -> State:
         """Start with F(z_{−1})."""
         before = oracle.first(start.x0 if start.x_prev is None else start.x_prev)
-        mu = start.multipliers
-        return State(start.x0, mu, np.zeros_like(mu), mu, 0, (_force(before, mu), before.h))
+        return replace(start.state, carry=(_force(before, start.multipliers), before.h))
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
         force, (force_before, h_before) = _force(at, state.mu), state.carry

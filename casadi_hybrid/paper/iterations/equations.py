@@ -1,8 +1,7 @@
-"""The methods for equations alone: one iteration, the loop, and a result."""
+"""An iteration as a method of the solver, for equations alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from textwrap import shorten
 from typing import Any, ClassVar
@@ -10,30 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from casadi_hybrid.paper.iterations.base import Iteration, Start
-from casadi_hybrid.paper.iterations.log import IterationLog
 from casadi_hybrid.paper.iterations.loop import Outcome, iterate
-from casadi_hybrid.paper.iterations.residuals import judge
-from casadi_hybrid.paper.iterations.result import IterationRecorder, IterationResult
-from casadi_hybrid.paper.iterations.stopping import (
-    CallbackTest,
-    DivergenceTest,
-    IterationProgress,
-    IterationTest,
-    KKTTest,
-    LimitTest,
-)
+from casadi_hybrid.paper.iterations.result import IterationLog, IterationRecorder, IterationResult
+from casadi_hybrid.paper.iterations.stopping import IterationProgress, diverged
 from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.problem.point.linearization import Linearization
-from casadi_hybrid.problem.point.residuals import Tolerances
+from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.call import Call
 from casadi_hybrid.solver.solve import context_of, unknown_at
+from casadi_hybrid.utils.arrays import largest
 from casadi_hybrid.utils.errors import Interrupted
+from casadi_hybrid.utils.inputs import Vector
+from casadi_hybrid.utils.status import PointStatus, StopReason
 
 _REMEDY = f"use method={METHOD_NAMES[0]!r}"
-_LIMITS = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,7 @@ class OnEquations:
     iteration: Iteration
     name: str
 
-    limits: ClassVar[Limits] = _LIMITS
+    limits: ClassVar[Limits] = Limits(Tolerances(), max_iter=1000, divergence=1e10)
 
     @property
     def label(self) -> str:
@@ -59,40 +52,49 @@ class OnEquations:
         names, m_h = problem.functions, problem.m_h
         if not problem.m:
             return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
-        for i in np.flatnonzero(bounds.lbg < bounds.ubg).tolist():
-            return (
-                f"{who} takes equations only, but {names.constraint_names[i]!r} is an inequality "
-                f"(lbg[{i - m_h}] = {bounds.lbg[i]:g} < ubg[{i - m_h}] = {bounds.ubg[i]:g}); "
-                f"{_REMEDY}"
+        reason = ""
+        inequalities = np.flatnonzero(bounds.lbg < bounds.ubg)
+        if inequalities.size:
+            i = inequalities[0]
+            lower, upper = (
+                f"lbg[{i - m_h}] = {bounds.lbg[i]:g}",
+                f"ubg[{i - m_h}] = {bounds.ubg[i]:g}",
             )
+            reason = f"{names.constraint_names[i]!r} is an inequality ({lower} < {upper})"
         for side, values in (("lbx", bounds.lbx), ("ubx", bounds.ubx)):
-            for i in np.flatnonzero(np.isfinite(values)).tolist():
-                return (
-                    f"{who} takes equations only, but the variable {names.variable_names[i]!r} has "
-                    f"a bound ({side}[{i}] = {values[i]:g}); {_REMEDY}"
-                )
-        return ""
+            bounded = np.flatnonzero(np.isfinite(values))
+            if bounded.size and not reason:
+                i = bounded[0]
+                bound = f"a bound ({side}[{i}] = {values[i]:g})"
+                reason = f"the variable {names.variable_names[i]!r} has {bound}"
+        return reason and f"{who} takes equations only, but {reason}; {_REMEDY}"
 
     def run(self, problem: Problem, call: Call) -> IterationResult:
         """Run the loop and judge its best point."""
-        numbers, limits, tolerances = call.numbers, call.limits, call.limits.tolerances
-        tests: list[IterationTest] = [] if call.callback is None else [CallbackTest(call.callback)]
-        tests += [
-            KKTTest(tolerances),
-            DivergenceTest(limits.divergence),
-            *call.stopping,
-            LimitTest(limits.max_iter, limits.max_time),
-        ]
+        numbers, limits = call.numbers, call.limits
+
+        def stop(progress: IterationProgress) -> StopReason | None:
+            if call.callback is not None and call.callback(progress):
+                return StopReason.STOPPED_BY_USER
+            if limits.tolerances.merit(progress.residuals) <= 1:
+                return StopReason.CONVERGED
+            reason = diverged(progress, limits.divergence)
+            for test in call.stopping:
+                reason = reason or test(progress)
+            if reason is None and progress.t >= limits.max_iter:
+                reason = StopReason.ITERATION_LIMIT
+            if reason is None and progress.elapsed >= limits.max_time:
+                reason = StopReason.TIME_LIMIT
+            return reason
+
         recorder = IterationRecorder()
-        observers: list[Callable[[IterationProgress], None]] = (
-            [recorder.see] if call.history else []
-        )
+        observers = [recorder.see] if call.history else []
         if call.log:
-            observers.append(IterationLog(every=call.log))
+            observers.append(IterationLog(call.log).see)
         oracle = Oracle(problem.functions, numbers.p, numbers.bounds.lbg)
         start = Start(numbers.x0, numbers.lam_g0, call.x_prev)
         try:
-            outcome = iterate(oracle, self.iteration, start, tests, tolerances, observers)
+            outcome = iterate(oracle, self.iteration, start, stop, limits.tolerances, observers)
         except Interrupted as halt:
             halt.result = self._result(problem, call, halt.result, oracle, recorder)
             raise
@@ -106,20 +108,24 @@ class OnEquations:
         oracle: Oracle,
         recorder: IterationRecorder,
     ) -> IterationResult:
-        best, numbers = outcome.best, call.numbers
-        found = unknown_at(numbers.x0, problem)
-        found |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
+        best, numbers, tolerances = outcome.best, call.numbers, call.limits.tolerances
+        answer = unknown_at(numbers.x0, problem)
+        answer |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
         if best is not None:
-            state, at = best.state, best.at
-            found |= {
-                "x": state.x, "lam_g": state.multipliers, "mu": state.mu,
-                "effective_multipliers": state.effective, "f": at.f,
-                "g": at.h + numbers.bounds.lbg, "end": Linearization(state.x, at.gradient, at.B),
-                "residuals": best.residuals,
-                "point": judge(at, best.residuals, call.limits.tolerances, state.multipliers),
-            }  # fmt: skip
+            state, at, residuals = best.state, best.at, best.residuals
+            answer |= {
+                "x": state.x,
+                "lam_g": state.multipliers,
+                "mu": state.mu,
+                "effective_multipliers": state.effective,
+                "f": at.f,
+                "g": at.h + numbers.bounds.lbg,
+                "end": Linearization(state.x, at.gradient, at.B),
+                "residuals": residuals,
+                "point": judge(at, residuals, tolerances, state.multipliers),
+            }
         return IterationResult(
-            **found,
+            **answer,
             stop=outcome.reason,
             detail=outcome.detail,
             error=outcome.error,
@@ -134,16 +140,51 @@ class OnEquations:
         )
 
 
+def judge(
+    at: Evaluation, residuals: Residuals, tolerances: Tolerances, multipliers: Vector
+) -> PointStatus:
+    """Return the status of a point.
+
+    A Fritz John point has J_hᵀλ/‖λ‖ ≈ 0 for huge λ.
+    """
+    stationary = residuals.stationarity <= tolerances.stationarity
+    if residuals.feasibility <= tolerances.feasibility:
+        if stationary:
+            return PointStatus.KKT_POINT
+        size = float(np.linalg.norm(multipliers))
+        pull = float(np.linalg.norm(at.B.T @ multipliers))
+        fritz_john = size > 1e6 and pull <= 1e-5 * size
+        return PointStatus.FRITZ_JOHN_POINT if fritz_john else PointStatus.FEASIBLE_NOT_STATIONARY
+    if _violation_is_stationary(at):
+        return PointStatus.INFEASIBLE_STATIONARY
+    return PointStatus.STATIONARY_NOT_FEASIBLE if stationary else PointStatus.NOT_CONVERGED
+
+
+def _violation_is_stationary(at: Evaluation) -> bool:
+    """Return True if ‖J_hᵀh‖ ≤ max(1e-6 ‖J_h‖, 1e-9) · ‖h‖: no small step reduces the violation.
+
+    The absolute part covers a Jacobian that vanishes together with the slope of the violation,
+    as for ‖x‖² + 1 at its least point.
+    """
+    steepest = largest(at.B.ravel(order="K"))
+    if steepest == 0.0:
+        return True
+    # Scaled to entries of size one: squares of large numbers overflow.
+    B, h = at.B / steepest, at.h / max(largest(at.h), 1e-300)
+    slope = max(1e-6 * float(np.linalg.norm(B)), 1e-9 / steepest)
+    return bool(np.linalg.norm(B.T @ h) <= slope * np.linalg.norm(h))
+
+
 def _settings(part: object, prefix: str = "") -> dict[str, str]:
-    """The options of an iteration and of the pieces that it is made of, as text."""
-    found: dict[str, str] = {}
+    """Return the options of an iteration and of its pieces as text."""
+    options: dict[str, str] = {}
     for item in fields(part) if is_dataclass(part) else ():
         value, name = getattr(part, item.name), prefix + item.name
         if is_dataclass(value):
-            found |= {name: type(value).__name__, **_settings(value, f"{name}.")}
+            options |= {name: type(value).__name__, **_settings(value, f"{name}.")}
         elif item.name != "label":
-            found[name] = _word(value)
-    return found
+            options[name] = _word(value)
+    return options
 
 
 def _word(value: Any) -> str:

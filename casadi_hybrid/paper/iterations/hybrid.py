@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from casadi_hybrid.paper.iterations.base import Iteration, Start
 from casadi_hybrid.paper.law import Correction, State, advance
 from casadi_hybrid.problem.graph.functions import Evaluation
@@ -16,11 +14,11 @@ from casadi_hybrid.utils.inputs import is_callable, one_of
 
 
 class Rule(Protocol):
-    """How C_aug, C_opt and the steps are chosen at an iterate."""
+    """Choice of C_aug, C_opt and the steps at an iterate."""
 
     @property
     def needs_hessian(self) -> bool:
-        """Whether ``at.hessian`` is needed."""
+        """True if ``decide`` reads ``at.hessian``."""
 
     def decide(self, at: Evaluation, t: int) -> Correction:
         """Return the correction for iteration t."""
@@ -33,17 +31,17 @@ class Hybrid(Iteration):
     Args:
         rule: chooses C_aug,t, C_opt,t and the steps.
         label: name for tables.
-        hessian_at: where H is evaluated: ``"memory_free"``, at π_t, which no split can change;
-            ``"printed"``, at μ_t, as Algorithm 1 is printed: the trajectory depends on the split.
-        dual_start: what the given λ_0 is. ``"memory_free"``: π_0, with an empty memory, so all
+        hessian_at: multipliers of H: ``"memory_free"``, π_t, which no split can change;
+            ``"printed"``, μ_t, as Algorithm 1 is printed: the trajectory depends on the split.
+        dual_start: meaning of the given λ_0. ``"memory_free"``: π_0, with an empty memory, so all
             splits start alike. ``"effective"``: ν_0 = μ_0 + C_aug h_{−1}, as in the paper's
             theorems. ``"multipliers"``: μ_0, as Algorithm 1 is printed, hence unmatched. The last
-            two need h_{−1} and C_opt,−1, which the paper leaves open: h(x_{−1}), or h_0, and what
-            the rule chooses at (x_0, λ_0).
+            two need h_{−1} and C_opt,−1, which the paper leaves open: h(x_{−1}), or h_0, and the
+            rule's choice at (x_0, λ_0).
         memory: ``"telescoped"`` (the law), or, to show that it matters, ``"untelescoped"``,
             C_opt,t(h_t − h_{t−1}), which is the same for a constant C_opt only.
-        disturb: noise, (t, evaluation) → evaluation, applied to what the step sees, never to
-            the residuals that decide when to stop; t = −1 for the start's h_{−1}.
+        disturb: noise, (t, evaluation) → evaluation, applied to the step's evaluation, never to
+            the residuals of the stopping tests; t = −1 for the start's h_{−1}.
     """
 
     rule: Rule
@@ -62,20 +60,24 @@ class Hybrid(Iteration):
 
     def init(self, oracle: Oracle, start: Start) -> State:
         """Return (x_0, μ_0) and the memory C_opt,−1 h_{−1} for the chosen reading of λ_0."""
-        given = start.multipliers
-        state = State(start.x0, given, np.zeros_like(given), given)
+        state = start.state
         if self.dual_start == "memory_free" and self.memory == "telescoped":
             return state
         at = self.evaluate(oracle, state)
         before = at if start.x_prev is None else oracle.first(start.x_prev)
         h_prev = self._seen(-1, before).measured
         chosen = self.rule.decide(at, 0)
-        augmented, kept = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
-        mu = given + {"memory_free": kept, "effective": -augmented}.get(self.dual_start, 0.0)
-        return State(start.x0, mu, kept, mu + augmented, 0, (h_prev,))
+        augmented, memory = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
+        # μ_0 from π_0 = μ_0 − C_opt h_{−1} or ν_0 = μ_0 + C_aug h_{−1}.
+        mu = start.multipliers
+        if self.dual_start == "memory_free":
+            mu = mu + memory
+        elif self.dual_start == "effective":
+            mu = mu - augmented
+        return State(start.x0, mu, memory, mu + augmented, 0, (h_prev,))
 
     def evaluate(self, oracle: Oracle, state: State) -> Evaluation:
-        """Evaluate at x_t, with the H of the problem's ``Derivatives`` where the rule needs it."""
+        """Evaluate at x_t, with the H of the problem's ``Derivatives`` if the rule needs it."""
         if not self.rule.needs_hessian:
             return oracle.first(state.x)
         at_mu = self.hessian_at == "printed"
@@ -85,7 +87,7 @@ class Hybrid(Iteration):
         """Ask the rule and take one step of the law."""
         correction = self.rule.decide(at, state.t)
         memory = state.memory
-        if self.memory == "untelescoped":
+        if self.memory == "untelescoped":  # C_opt,t h_{t−1} in place of C_opt,t−1 h_{t−1}
             memory = correction.C_opt @ state.carry[0]
         return advance(state, self._seen(state.t, at), correction, memory), correction
 

@@ -1,4 +1,4 @@
-"""The one loop that drives every method."""
+"""The loop that runs an iteration."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from casadi_hybrid.paper.iterations.base import Iteration, Start
-from casadi_hybrid.paper.iterations.residuals import residuals_at
+from casadi_hybrid.paper.iterations.base import Iteration, Start, residuals_at
 from casadi_hybrid.paper.iterations.stopping import IterationProgress, IterationTest
-from casadi_hybrid.paper.law import Correction, State
+from casadi_hybrid.paper.law import Correction
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Tolerances
 from casadi_hybrid.utils.arrays import all_finite
@@ -24,12 +23,8 @@ from casadi_hybrid.utils.errors import (
 )
 from casadi_hybrid.utils.status import StopReason
 
-# Here the last iterate is itself the evidence: the point that passed the test, the stationary
-# violation, the end of the ray, the point where multipliers cease to exist, where steps end.
-LAST_POINT = (
-    StopReason.CONVERGED, StopReason.STALLED, StopReason.LOCALLY_INFEASIBLE, StopReason.UNBOUNDED,
-    StopReason.NO_MULTIPLIERS,
-)  # fmt: skip
+# The last iterate is itself the evidence: it passed the test, or is the end of the ray.
+LAST_POINT = (StopReason.CONVERGED, StopReason.UNBOUNDED, StopReason.NO_MULTIPLIERS)
 
 # EvaluationError and DesignError are ArithmeticErrors, as are OverflowError, FloatingPointError and
 # ZeroDivisionError.
@@ -38,13 +33,17 @@ _FAILURES = (ArithmeticError, np.linalg.LinAlgError)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why the loop stopped, the last and the best progress (None if the functions failed at the
-    very start), the steps taken, their seconds, and the evaluation error where one ended it.
+    """End of a run of the loop.
+
+    Attributes:
+        reason, detail: why the loop stopped.
+        best: progress of the returned point; None if the functions failed at the start.
+        iterations, elapsed: steps taken, and their seconds.
+        error: the evaluation error that ended the run.
     """
 
     reason: StopReason
     detail: str
-    last: IterationProgress | None
     best: IterationProgress | None
     iterations: int
     elapsed: float
@@ -55,15 +54,15 @@ def iterate(
     oracle: Oracle,
     iteration: Iteration,
     start: Start,
-    tests: Sequence[IterationTest],
+    stop: IterationTest,
     tolerances: Tolerances,
     observers: Sequence[Callable[[IterationProgress], None]] = (),
 ) -> Outcome:
-    """Run an iteration until a stopping test speaks.
+    """Run an iteration until ``stop`` returns a reason.
 
-    Failures of the problem's functions and of the rule, overflow too, end the loop with a reason;
-    what observers and tests raise is the caller's. Ctrl-C comes out as an
-    :class:`~casadi_hybrid.utils.errors.Interrupted` that has the outcome. The best point is the
+    Failures of the problem's functions and of the rule, overflow too, end the loop with a reason.
+    Exceptions of observers and of ``stop`` are the caller's. Ctrl-C raises an
+    :class:`~casadi_hybrid.utils.errors.Interrupted` with the outcome. The best point is the
     iterate with the least ``Tolerances.merit``.
     """
     began = time.perf_counter()
@@ -76,16 +75,16 @@ def iterate(
         reason: StopReason, detail: str = "", error: EvaluationError | None = None
     ) -> Outcome:
         point = last if reason in LAST_POINT else best
-        return Outcome(reason, detail, last, point, t, time.perf_counter() - began, error)
+        return Outcome(reason, detail, point, t, time.perf_counter() - began, error)
 
     def failed(error: Exception) -> Outcome:
-        nonlocal last, best
-        if last is None:
-            last = best = _start_point(oracle, start)
+        nonlocal best
+        if best is None:
+            best = start_progress(oracle, start)
         designed = isinstance(error, DesignError | np.linalg.LinAlgError)
         reason = StopReason.DESIGN_INFEASIBLE if designed else StopReason.EVALUATION_ERROR
-        known = error if isinstance(error, EvaluationError) else None
-        return outcome(reason, f"iteration {t}: {_sentence(error, oracle)}", known)
+        evaluation = error if isinstance(error, EvaluationError) else None
+        return outcome(reason, f"iteration {t}: {_sentence(error, oracle)}", evaluation)
 
     correction: Correction | None = None
     # A diverging iterate overflows before a test sees it; that is a status, not a warning.
@@ -110,10 +109,9 @@ def iterate(
                 best, best_merit = last, merit
             for observe in observers:
                 observe(last)
-            for test in tests:
-                reason = test(last)
-                if reason is not None:
-                    return outcome(reason)
+            reason = stop(last)
+            if reason is not None:
+                return outcome(reason)
             try:
                 state, correction = iteration.step(oracle, state, at)
             except _FAILURES as error:
@@ -139,12 +137,10 @@ def _sentence(error: Exception, oracle: Oracle) -> str:
     return str(error) if plain else f"{type(error).__name__}: {error}"
 
 
-def _start_point(oracle: Oracle, start: Start) -> IterationProgress | None:
-    """The start as a point to return when the method failed before its first iterate."""
+def start_progress(oracle: Oracle, start: Start) -> IterationProgress | None:
+    """Return the start as a point, for a method that failed before its first iterate."""
     try:
         at = oracle.first(start.x0)
     except EvaluationError:
         return None
-    lam = start.multipliers
-    state = State(start.x0, lam, np.zeros_like(lam), lam)
-    return IterationProgress.of(state, at, residuals_at(at, lam), None, 0.0)
+    return IterationProgress.of(start.state, at, residuals_at(at, start.multipliers))

@@ -15,28 +15,29 @@ from casadi_hybrid.solver.methods import OF_SOLVERS, refuse_unknown
 from casadi_hybrid.utils.errors import InputError
 
 Made = tuple[set[str], Callable[..., Iteration]]
-"""The options that there are, and what makes an iteration of them."""
-_PARTS = {"limits", "rule", "inner", "split", "steps"}
+"""The known options, and the function that makes an iteration of them."""
+_PARTS = {"rule", "inner", "split", "steps"}
 """Fields of a method, and of its parts, whose own fields are options of the method."""
 
 
 def _names(part: Any) -> set[str]:
-    found = {field.name for field in fields(part)}
-    return (found - _PARTS).union(*(_names(getattr(part, name)) for name in found & _PARTS))
+    names = {field.name for field in fields(part)}
+    return (names - _PARTS).union(*(_names(getattr(part, name)) for name in names & _PARTS))
 
 
 def _changed(part: Any, options: dict[str, Any]) -> Any:
-    """A copy with these options, each in the part that has a field of its name."""
-    found = {field.name for field in fields(part)}
-    parts = {name: _changed(getattr(part, name), options) for name in found & _PARTS}
-    return replace(part, **parts, **{name: options[name] for name in found & options.keys()})
+    """Return a copy with these options, each in the part that has a field of its name."""
+    names = {field.name for field in fields(part)}
+    parts = {name: _changed(getattr(part, name), options) for name in names & _PARTS}
+    return replace(part, **parts, **{name: options[name] for name in names & options.keys()})
 
 
 def _made_from(base: Iteration, *closed: str) -> Made:
-    """A method by its defaults: every field is an option, but those that are closed."""
-    every = _names(base)
-    designed = {"delta"} if "strength" in every else set()
-    known = (every | designed) - {"tolerances", *OF_SOLVERS, *closed}
+    """Return a method by its defaults: every field is an option, except the closed ones."""
+    names = _names(base)
+    # δ is a field of the strength; as an option it chooses the paper's strength.
+    designed = {"delta"} if "strength" in names else set()
+    known = (names | designed) - {*OF_SOLVERS, *closed}
 
     def make(**options: Any) -> Any:
         if "theta" in known and "theta" not in options:
@@ -55,11 +56,15 @@ def _designed(label: str, split: rules.Split, *closed: str) -> Made:
 
 
 ITERATIONS: dict[str, Made] = {
-    # Algorithm 1 with nothing of it to choose but its constants and R, and the margin.
+    # Algorithm 1: only its constants, R and the margin are options.
     "algorithm-1": _made_from(
-        Hybrid(rules.DesignRule(steps=rules.StepRule(s1="printed")), "algorithm-1",
-               hessian_at="printed", dual_start="multipliers"),
-        "hessian_at", "dual_start", "s1", "memory", "cancellation", "strength", "kernel_floor",
+        Hybrid(
+            rules.DesignRule(steps=rules.StepRule(s1="printed")),
+            "algorithm-1",
+            hessian_at="printed",
+            dual_start="multipliers",
+        ),
+        *("hessian_at", "dual_start", "s1", "memory", "cancellation", "strength", "kernel_floor"),
     ),
     "closed-form": _designed("closed-form", rules.ClosedFormSplit()),
     "pure-augmented": _designed("pure-augmented", rules.PureAugmented()),
@@ -75,7 +80,7 @@ ITERATIONS: dict[str, Made] = {
     "extragradient": _made_from(its.Extragradient()),
     "pdhg": _made_from(its.PrimalDualHybridGradient()),
     "linearized-al": _made_from(its.LinearizedAugmentedLagrangian()),
-}  # fmt: skip
+}
 
 
 def named(name: str, options: dict[str, Any]) -> Method:
@@ -90,7 +95,7 @@ def named(name: str, options: dict[str, Any]) -> Method:
 
 
 def own(iteration: Any, options: dict[str, Any]) -> Method:
-    """Return the method that an iteration of the user's is.
+    """Return the method of an iteration of the user's.
 
     Raises:
         InputError: for another object, or for options beside it.

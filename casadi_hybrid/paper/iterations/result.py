@@ -1,4 +1,4 @@
-"""The result and the history of methods for equations, with the dual variables of the paper."""
+"""Result, history and log of an iteration, with the dual variables of the paper."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from casadi_hybrid.solver.record.history import Array, History, Recorder
 from casadi_hybrid.solver.result import Result
 from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.inputs import Vector
+
+_COLUMNS = {"feas": 9, "stat": 9, "|dx|": 9, "eta_x": 9, "eta_d": 9, "||M||": 9, "limit": 8}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,7 +39,7 @@ class IterationResult(Result):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class IterationHistory(History):
-    """One row an iterate, t = 0 … T; ``corrections[t]`` is what the step from row t used.
+    """One row an iterate, t = 0 … T; ``corrections[t]`` is the correction of the step from row t.
 
     Attributes:
         mu, effective_multipliers: (T+1)×m; μ_t and ν_t. ``multipliers`` are π_t.
@@ -49,7 +51,7 @@ class IterationHistory(History):
     corrections: tuple[Correction | None, ...]
 
     def design(self, name: str) -> Array:
-        """One field of the recorded designs as an array of T numbers, NaN where there is none.
+        """One field of the recorded designs as an array of T numbers, NaN without a design.
 
         Args:
             name: ``"eta_x"``, ``"eta_d"``, ``"alpha"``, ``"theta"``, ``"a_x"``, ``"a_d"``,
@@ -63,11 +65,11 @@ class IterationHistory(History):
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Which restriction limited η_x at each step (empty text where no rule decided)."""
+        """Restriction that limited η_x at each step (empty text without a design)."""
         return tuple(c.active if isinstance(c, Design) else "" for c in self.corrections)
 
     def further(self) -> Mapping[str, Array]:
-        """Steps and strength of the corrections, where a rule has designed them."""
+        """Steps and strength of the designed corrections; empty without a design."""
         if not any(np.isfinite(self.design("alpha"))):
             return {}
         names = {"step η_x": "eta_x", "step η_d": "eta_d", "‖M‖₂": "norm_M"}
@@ -90,3 +92,34 @@ class IterationRecorder(Recorder):
     def history(self) -> IterationHistory:
         """Return the collected rows."""
         return IterationHistory(**self.columns(), corrections=tuple(self._corrections[1:]))
+
+
+class IterationLog:
+    """Prints one line every ``every`` iterations and repeats the header every 20 lines.
+
+    feas = ‖h‖_∞, stat = ‖∇f + J_hᵀλ‖_∞, |dx| = ‖x_t − x_{t−1}‖₂. η_x, η_d, ‖M‖ and the limit of
+    η_x belong to the step that led to the line.
+    """
+
+    def __init__(self, every: int) -> None:
+        self._every, self._lines = every, 0
+        self._x: Vector | None = None
+
+    def see(self, progress: IterationProgress) -> None:
+        """Print the line of this iterate if one is due."""
+        correction, residuals = progress.correction, progress.residuals
+        step = np.nan if self._x is None else float(np.linalg.norm(progress.x - self._x))
+        self._x = progress.x
+        if progress.t % self._every:
+            return
+        if self._lines % 20 == 0:
+            names = (f"{name:>{width}}" for name, width in _COLUMNS.items())
+            print(f"{'iter':>6} {'objective':>14}", *names, flush=True)
+        self._lines += 1
+        values = [residuals.feasibility, residuals.stationarity, step]
+        for name in ("eta_x", "eta_d", "norm_M"):
+            value = getattr(correction, name, np.nan)
+            values.append(value if np.ndim(value) == 0 else float(np.linalg.norm(value, 2)))
+        cells = [f"{v:9.2e}" if np.isfinite(v) else f"{'-':>9}" for v in values]
+        limit = correction.active if isinstance(correction, Design) else "-"
+        print(f"{progress.t:6d} {progress.f:14.6e}", *cells, f"{limit:>8}", flush=True)

@@ -1,4 +1,4 @@
-"""Stopping tests: small functions of the progress, asked in order before each step."""
+"""Progress of an iteration, and the stopping tests before each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from casadi_hybrid.paper.law import Correction, State
-from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
+from casadi_hybrid.problem.point.residuals import Residuals
 from casadi_hybrid.solver.record.progress import Progress
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.status import StopReason
@@ -17,12 +17,12 @@ from casadi_hybrid.utils.status import StopReason
 
 @dataclass(frozen=True, eq=False)
 class IterationProgress(Progress):
-    """The progress before step t: the state, the functions there, the step that led there.
+    """The progress before step t: the state, the functions there, and the last correction.
 
     Attributes:
         state: the iteration's state.
         at: the iteration's own record of the problem's functions at x.
-        correction: what the last step used; None before the first and for plain baselines.
+        correction: correction of the last step; None before the first and for plain baselines.
     """
 
     state: State
@@ -35,89 +35,36 @@ class IterationProgress(Progress):
         state: State,
         at: Any,
         residuals: Residuals,
-        correction: Correction | None,
-        elapsed: float,
+        correction: Correction | None = None,
+        elapsed: float = 0.0,
     ) -> Self:
-        """The progress at a state."""
-        return cls(
-            t=state.t,
-            x=state.x,
-            f=float(at.f),
-            g=at.h,
-            multipliers=state.multipliers,
-            residuals=residuals,
-            elapsed=elapsed,
-            state=state,
-            at=at,
-            correction=correction,
-        )
+        """Return the progress at a state."""
+        f, multipliers = float(at.f), state.multipliers
+        where = (state.t, state.x, f, at.h, multipliers, residuals, elapsed)
+        return cls(*where, state, at, correction)
 
 
 IterationTest = Callable[[IterationProgress], StopReason | None]
 
 
-@dataclass(frozen=True, slots=True)
-class KKTTest:
-    """Stop when both KKT residuals are within tolerance."""
-
-    tolerances: Tolerances
-
-    def __call__(self, progress: IterationProgress) -> StopReason | None:
-        """Return CONVERGED or None."""
-        solved = self.tolerances.merit(progress.residuals) <= 1
-        return StopReason.CONVERGED if solved else None
-
-
-@dataclass(frozen=True, slots=True)
-class DivergenceTest:
-    """Stop when ‖x‖_∞ or ‖μ‖_∞/max(1, ‖∇f‖_∞) exceeds ``limit``.
+def diverged(progress: IterationProgress, limit: float) -> StopReason | None:
+    """Return a reason to stop if ‖x‖_∞ or ‖μ‖_∞/max(1, ‖∇f‖_∞) exceeds ``limit``, else None.
 
     A large x with a very negative objective and small violation is an unbounded problem, and so
-    is an objective below −1e10·limit at a feasible point; large multipliers at a bounded x mean
-    that no multipliers exist where the iterates lead.
+    is an objective below −1e10·limit at a feasible point. Large multipliers at a bounded x mean
+    that no multipliers exist at the limit point.
     """
-
-    limit: float
-
-    def __call__(self, progress: IterationProgress) -> StopReason | None:
-        """Return DIVERGED, UNBOUNDED, NO_MULTIPLIERS or None."""
-        state = progress.state
-        if progress.at.f < -1e10 * self.limit and progress.residuals.feasibility <= 1e-6:
-            return StopReason.UNBOUNDED
-        if float(np.abs(state.x).max()) <= self.limit:
-            slope = max(1.0, float(np.abs(progress.at.gradient).max()))
-            bounded = float(np.abs(state.mu).max()) <= self.limit * slope
-            settled = progress.residuals.feasibility <= 1e-6
-            grown = StopReason.NO_MULTIPLIERS if settled else StopReason.DIVERGED
-            return None if bounded else grown
-        feasible = progress.residuals.feasibility <= 1e-6 * (1.0 + float(np.abs(state.x).max()))
-        low = progress.at.f < -1e-3 * self.limit
-        return StopReason.UNBOUNDED if feasible and low else StopReason.DIVERGED
-
-
-@dataclass(frozen=True, slots=True)
-class LimitTest:
-    """Stop after ``max_iter`` steps or ``max_time`` seconds."""
-
-    max_iter: int
-    max_time: float
-
-    def __call__(self, progress: IterationProgress) -> StopReason | None:
-        """Return ITERATION_LIMIT, TIME_LIMIT or None."""
-        if progress.state.t >= self.max_iter:
-            return StopReason.ITERATION_LIMIT
-        return StopReason.TIME_LIMIT if progress.elapsed >= self.max_time else None
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackTest:
-    """Stop when the user's function of the progress returns True."""
-
-    callback: Callable[[IterationProgress], bool | None]
-
-    def __call__(self, progress: IterationProgress) -> StopReason | None:
-        """Return STOPPED_BY_USER or None."""
-        return StopReason.STOPPED_BY_USER if self.callback(progress) else None
+    f, feasibility = progress.at.f, progress.residuals.feasibility
+    if f < -1e10 * limit and feasibility <= 1e-6:
+        return StopReason.UNBOUNDED
+    size = float(np.abs(progress.x).max())
+    if size > limit:
+        unbounded = feasibility <= 1e-6 * (1.0 + size) and f < -1e-3 * limit
+        return StopReason.UNBOUNDED if unbounded else StopReason.DIVERGED
+    slope = max(1.0, float(np.abs(progress.at.gradient).max()))
+    if float(np.abs(progress.state.mu).max()) <= limit * slope:
+        return None
+    return StopReason.NO_MULTIPLIERS if feasibility <= 1e-6 else StopReason.DIVERGED
 
 
 @dataclass(frozen=True, eq=False)

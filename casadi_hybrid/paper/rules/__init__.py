@@ -1,4 +1,4 @@
-"""Rules: how C_aug, C_opt and the steps are chosen at an iterate."""
+"""Rules, which choose C_aug, C_opt and the steps at an iterate."""
 # ruff: noqa: F403 (names are listed once; a type checker finds them in the modules)
 
 from typing import TYPE_CHECKING

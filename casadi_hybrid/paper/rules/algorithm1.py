@@ -17,7 +17,7 @@ from casadi_hybrid.utils.inputs import Matrix, Vector
 
 
 class Printed(NamedTuple):
-    """x_{t+1}, μ_{t+1}, and what the algorithm chose on the way there."""
+    """Iterate x_{t+1}, μ_{t+1}, and the algorithm's choices."""
 
     x: Vector
     mu: Vector
@@ -43,9 +43,9 @@ def algorithm_1(
     kappa_p: float = 0.20,
     kappa_omega: float = 8.0,
 ) -> Printed:
-    """One iteration from x_t, μ_t, h_{t−1}, C_opt,t−1, for B_t of full column rank; R = I if None.
+    """Take one iteration from x_t, μ_t, h_{t−1}, C_opt,t−1, with B_t of full column rank.
 
-    ``at`` has ∇f, h, B at x_t and H at (x_t, μ_t). Nothing is checked: neither rank nor M_max.
+    ``at`` has ∇f, h, B at x_t, H at (x_t, μ_t). R = I by default; rank and M_max are not checked.
     """
     H, B = np.asarray(at.hessian), at.B  # line 1
     R = np.eye(len(B)) if R is None else R

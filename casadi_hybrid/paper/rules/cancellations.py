@@ -1,9 +1,9 @@
-"""Which part of the local curvature a correction removes, for any shape and rank of B.
+"""Cancellation of local curvature by a correction, for any shape and rank of B.
 
 S = W diag(e) Wᵀ is the Schur complement of the kernel block
 (:mod:`casadi_hybrid.paper.rules.spectra`; H itself, in the coordinates y, for full column
-rank), C = B⁺ᵀ Y T Yᵀ B⁺ the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice of T. What
-it leaves to be added for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up. Then
+rank), C = B⁺ᵀ Y T Yᵀ B⁺ the minimum-norm matrix with BᵀCB = YTYᵀ. Each rule is a choice of T. The
+curvature still missing for S + YᵀBᵀMBY ⪰ δI is its *deficit*, which the strength α makes up. Then
 A_M ⪰ δI, or ⪰ min(δ, ½λ_min(H_zz)) I with a kernel, whose curvature no M can raise.
 """
 
@@ -34,11 +34,11 @@ class Cancellation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FullCancellation:
-    """T = −S: removes all of it. For full column rank this is the paper's −B†ᵀHB†. Deficit δ."""
+    """T = −S, full cancellation. For full column rank this is the paper's −B†ᵀHB†. Deficit δ."""
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
-        if model.rank == model.n:  # same matrix, fewer roundings
+        if model.rank == model.n:  # the same matrix with fewer roundings
             C = -(model.pinv.T @ model.H @ model.pinv)
             return Cancelled(0.5 * (C + C.T), delta)
         return Cancelled(model.lift(-model.schur(delta)), delta)
@@ -46,7 +46,7 @@ class FullCancellation:
 
 @dataclass(frozen=True, slots=True)
 class NegativeCancellation:
-    """T = W diag(max(−e, 0)) Wᵀ: removes negative curvature only. Deficit δ."""
+    """T = W diag(max(−e, 0)) Wᵀ, negative curvature only. Deficit δ."""
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
@@ -58,8 +58,8 @@ class NegativeCancellation:
 class FloorCancellation:
     """T = W diag(max(e, δ) − e) Wᵀ: the least T with S + T ⪰ δI, in every unitary norm.
 
-    Another T may need a smaller M where the singular values of B differ: see
-    :class:`LeastNormCancellation`. Nothing is left to add.
+    If the singular values of B differ, another T may need a smaller M
+    (:class:`LeastNormCancellation`). Deficit 0.
     """
 
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
@@ -70,7 +70,7 @@ class FloorCancellation:
 
 @dataclass(frozen=True, slots=True)
 class LeastNormCancellation:
-    """M = U[Σ⁻¹(δI − S)Σ⁻¹]₊Uᵀ: the least M that reaches δ. Nothing is left to add.
+    """M = U[Σ⁻¹(δI − S)Σ⁻¹]₊Uᵀ: the least M that reaches δ. Deficit 0.
 
     S + YᵀBᵀMBY ⪰ δI says UᵀMU ⪰ G = Σ⁻¹(δI − S)Σ⁻¹, so by Weyl no eigenvalue of UᵀMU lies below
     that of G, and [G]₊ is least in every unitary norm: by up to cond(B)² less than the floor's.

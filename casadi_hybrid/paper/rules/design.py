@@ -14,19 +14,19 @@ from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.utils.errors import DesignError
 from casadi_hybrid.utils.inputs import has_method, positive
 
-# A later candidate replaces an earlier one only by more than rounding: margins that are equal in
-# exact arithmetic must not be ordered by the last bit.
+# A later candidate must win by more than rounding: margins that are equal in exact arithmetic must
+# not be ordered by the last bit.
 TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design(Correction):
-    """A correction with everything the rule decided on the way.
+    """A correction with the intermediate results of its rule.
 
     Attributes:
         alpha, theta: strength and split (θ is NaN for the pure endpoints).
         a_x, a_d: the margin's weights.
-        active: which of ``"balance"``, ``"S1"``, ``"S3"`` limited η_x.
+        active: active limit of η_x: ``"balance"``, ``"S1"`` or ``"S3"``.
         min_eig_A, norm_M: smallest eigenvalue of A_M = H + BᵀMB, and ‖M‖₂.
     """
 
@@ -52,15 +52,15 @@ class _Target(NamedTuple):
 class DesignRule:
     """The paper's Algorithm 1 by parts: M = C_can + αR, split between two channels, steps by S1–S3.
 
-    With the defaults this is the closed-form weighted hybrid, which
-    :func:`~casadi_hybrid.paper.rules.algorithm1.algorithm_1` is in one function.
+    The defaults are the closed-form weighted hybrid;
+    :func:`~casadi_hybrid.paper.rules.algorithm1.algorithm_1` has it in one function.
 
     Args:
         cancellation, metric, strength: build C_can, R and α.
         split, steps: divide M, and choose η_x and η_d.
         M_max: the largest admissible ‖M‖₂ (paper: 300).
-        kernel_floor: where H has curvature ≤ 0 on ker B, None stops with "not augmentable" and the
-            direction; δ > 0 designs for the model with that curvature lifted to δ.
+        kernel_floor: treatment of curvature ≤ 0 on ker B. None stops with "not augmentable" and the
+            direction; δ > 0 designs for the model with this curvature lifted to δ.
     """
 
     cancellation: Cancellation = field(default_factory=FullCancellation)
@@ -77,8 +77,9 @@ class DesignRule:
         positive(self.M_max, "M_max")
         if self.kernel_floor is not None:
             positive(self.kernel_floor, "kernel_floor")
-        for name, does in (("cancellation", "cancel"), ("metric", "matrix"), ("strength", "alpha")):
-            has_method(getattr(self, name), name, does)
+        has_method(self.cancellation, "cancellation", "cancel")
+        has_method(self.metric, "metric", "matrix")
+        has_method(self.strength, "strength", "alpha")
 
     def decide(self, at: Evaluation, t: int) -> Design:
         """Return the design at H = ``at.hessian`` and B = ``at.B``.
@@ -92,6 +93,7 @@ class DesignRule:
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
         C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
+        # The steps need ‖B‖², which must neither underflow nor overflow.
         if not 1e-150 < model.norm_B < 1e150:
             raise DesignError(
                 f"the constraint Jacobian has the norm {model.norm_B:.3g}, whose square is out of "
@@ -131,6 +133,7 @@ class DesignRule:
                 f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "
                 "a direction of negative curvature"
             )
+        # Weights of a correction beyond the budget are not used.
         if norm_M > self.M_max or self.steps.margin == "unit":
             return _Target(norm_M, smallest, 1.0, 1.0)
         a_d = model.smallest_dual_curvature(A)

@@ -1,14 +1,14 @@
 r"""The split of a given correction that allows the largest steps: the paper's problem (P), solved.
 
 For a fixed M the weights a_x, a_d and S2 do not depend on the split, and the margin grows with η_x
-up to the balance. So (P) asks for the C_opt with the least
+up to the balance. (P) is therefore the search for the C_opt with the least
 
 .. math::
 
     s(C) = \max\{\|A_M - B^T C B\|_2 / κ_x,\; \|B\|_2^2 \|C\|_2 / (κ_p κ_ω)\}, \qquad η_x ≤ 1/s,
 
 which is S1 and S3: a linear matrix inequality in UᵀCU. A barrier method solves it, and its own gap
-says how far the optimum can be.
+bounds the distance to the optimum.
 
 For full column rank, full cancellation and R = I the closed form *is* the optimum: A_M = αBᵀB, and
 the largest direction v of B has vᵀ(A_M − BᵀCB)v ≥ (α − ‖C‖)‖B‖², which it attains.
@@ -28,7 +28,7 @@ from casadi_hybrid.utils.errors import DesignError
 from casadi_hybrid.utils.inputs import Matrix, Vector
 
 _MOST_NEWTON = 500
-_ACCURACY = 1e-5  # below 1e-6 rounding has its say
+_ACCURACY = 1e-5  # below 1e-6 rounding dominates
 _CENTERED = 1e-3
 _FASTER = 20.0
 
@@ -36,12 +36,12 @@ Block = tuple[Matrix, Matrix]
 
 
 def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Matrix, float]:
-    """Return the C_opt that divides M (m×m, symmetric) with the least s, and what no s is below.
+    """Return the C_opt that divides M (m×m, symmetric) with the least s, and a lower bound of s.
 
-    The two are no further apart than 1e-5 s.
+    The two values of s differ by at most 1e-5 s.
 
     Raises:
-        DesignError: where rank B = 0, or the barrier method does not get there.
+        DesignError: for rank B = 0, or if the barrier method does not converge.
     """
     if model.rank == 0:
         raise DesignError("the constraint Jacobian is zero; there is nothing to divide")
@@ -49,13 +49,14 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
     size = symmetric_norm(blocks[0][0])
     if size == 0.0:
         return np.zeros_like(M), 0.0
+    # Barrier parameter 1/t; the duality gap of a centered point is rows/t.
     rows = sum(len(constant) for constant, _ in blocks)
     z = np.zeros(1 + len(basis))
-    z[0] = 2.0 * size
+    z[0] = 2.0 * size  # feasible: C_opt = 0 needs s = size
     t = rows / size
     for _ in range(_MOST_NEWTON):
         step, decrement = _newton(blocks, z, t)
-        # A step of this length stays inside: the barrier is self-concordant.
+        # The barrier is self-concordant, so a step of this length stays feasible.
         z = z + (step if decrement < 0.25 else step / (1.0 + decrement))
         if decrement > _CENTERED:
             continue
@@ -63,7 +64,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
         if gap <= _ACCURACY * z[0]:
             C = model.jacobian.U @ np.tensordot(z[1:], basis, 1) @ model.jacobian.U.T
             return 0.5 * (C + C.T), float(z[0] - gap)
-        # Never further than is asked for: the equations lose the square of the gap.
+        # No larger t than needed: the accuracy of the equations falls with the square of the gap.
         t = min(_FASTER * t, 1.1 * (rows + np.sqrt(rows) * _CENTERED) / (_ACCURACY * z[0]))
     raise DesignError(
         f"the best split was not found to {_ACCURACY:.0e} in {_MOST_NEWTON} Newton steps; "
@@ -73,7 +74,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
 
 @dataclass(frozen=True, slots=True)
 class OptimalSplit:
-    """The C_opt of :func:`least_restriction`, whatever R and the rank of B are."""
+    """The C_opt of :func:`least_restriction`, for any R and rank of B."""
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
         """Yield the one candidate."""
@@ -83,9 +84,9 @@ class OptimalSplit:
 
 @dataclass(frozen=True, slots=True)
 class ClippedSplit:
-    """C_opt = αR with its eigenvalues cut off at c, which makes S1 and S3 equal; by bisection.
+    """C_opt = αR with its eigenvalues cut off at the c that makes S1 and S3 equal, by bisection.
 
-    The closed form scales αR as a whole. For R = I they are the same.
+    The closed form scales αR as a whole. For R = I both splits are the same.
     """
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
@@ -104,29 +105,31 @@ class ClippedSplit:
 
 
 def _inequalities(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Matrix, list[Block]]:
-    """s I + Σ k_i D_i + D_0 ⪰ 0 in four blocks, for C = UKUᵀ and K = Σ k_i E_i.
+    """Return s I + Σ k_i D_i + D_0 ⪰ 0 in four blocks, for C = UKUᵀ and K = Σ k_i E_i.
 
-    Returns the E_i (p×r×r) and, of each block, D_0 and the (1 + p)×size×size I, D_1, …, D_p.
+    The values are the E_i (p×r×r) and, for each block, D_0 and the (1 + p)×size×size array of
+    I, D_1, …, D_p.
     """
     r, G = model.rank, model.jacobian.U.T @ model.B
     rows, cols = np.triu_indices(r)
-    every = np.arange(rows.size)
+    i = np.arange(rows.size)
     basis = np.zeros((rows.size, r, r))
-    basis[every, rows, cols] = basis[every, cols, rows] = 1.0
+    basis[i, rows, cols] = basis[i, cols, rows] = 1.0
     A = model.curvature(M) / kappa.kappa_x
-    seen = G.T @ basis @ G / kappa.kappa_x
-    kept = basis * (model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega))
-    nothing = np.zeros((r, r))
-    signed = ((-A, seen), (A, -seen), (nothing, -kept), (nothing, kept))
+    augmented = G.T @ basis @ G / kappa.kappa_x
+    optimistic = basis * (model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega))
+    zero = np.zeros((r, r))
+    signed = ((-A, augmented), (A, -augmented), (zero, -optimistic), (zero, optimistic))
     return basis, [(D_0, np.concatenate([np.eye(len(D_0))[None], D])) for D_0, D in signed]
 
 
 def _newton(blocks: list[Block], z: Vector, t: float) -> tuple[Vector, float]:
-    """The Newton step on t s − Σ log det, and its decrement."""
+    """Return the Newton step on t s − Σ log det, and its decrement."""
     gradient = np.zeros(z.size)
     gradient[0] = t
     hessian = np.zeros((z.size, z.size))
     for D_0, D in blocks:
+        # S⁻¹D_i, whose traces and products are the derivatives of −log det S.
         weighted = np.linalg.solve(D_0 + np.tensordot(z, D, 1), D)
         gradient -= np.einsum("aii->a", weighted)
         hessian += np.einsum("aij,bji->ab", weighted, weighted)

@@ -50,7 +50,7 @@ class ConstantRule:
 
 @lru_cache(maxsize=16)
 def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
-    """The correction of a rule for one shape, checked once: a check costs as much as a step."""
+    """Return the correction of a rule for one shape, checked once: a check costs like a step."""
 
     def step(name: str, size: int) -> float | Matrix:
         value = getattr(rule, name)
@@ -62,9 +62,9 @@ def _checked(rule: ConstantRule, m: int, n: int) -> Correction:
 
 @dataclass(frozen=True)
 class ScheduleRule:
-    """A correction of its own for each iteration: ``schedule(at, t)`` for t = 0, 1, 2, ….
+    """Correction by a function of the iterate and the iteration, ``schedule(at, t)``.
 
-    No split changes the trajectory as long as M_t and the steps depend on split-invariant data.
+    No split changes the trajectory if M_t and the steps depend on split-invariant data alone.
     """
 
     schedule: Callable[[Evaluation, int], Correction]
@@ -83,12 +83,12 @@ class MatrixRule:
 
     - ``drive="memory"`` (D1), v = D h: superlinear in two steps, overshoots far away.
     - ``drive="lookahead"`` (D2), v = D(h − Bw) with w = P(g + Bᵀ(π + M h)): the Newton–KKT step
-      with the reduced Hessian made positive definite, whatever M is. Quadratic.
+      with the reduced Hessian made positive definite, for any M. Quadratic.
 
     Neither has a safeguard.
 
     Args:
-        cancellation: chooses M; its deficit, times (BBᵀ)⁺, is added.
+        cancellation: choice of M; its deficit, times (BBᵀ)⁺, is added.
         delta: target curvature δ; also the floor of the kernel's curvature.
         drive, optimistic_share: D1 or D2; s in [0, 1], C_opt = sM, without effect on the iterates.
     """
@@ -120,7 +120,7 @@ class MatrixRule:
                 "without safeguards; start closer or use the default method"
             )
         P = (W / e) @ W.T
-        # σ outside the inverse: cond(B)² stays out.
+        # σ outside the inverse, for accuracy: cond(B)² does not enter.
         S = np.linalg.inv(model.jacobian.Y.T @ P @ model.jacobian.Y)
         D = model.lift(np.asarray(S, dtype=np.float64))
         s = self.optimistic_share
@@ -139,9 +139,9 @@ class WhitenedRule:
 
     Args:
         inner: the design in whitened coordinates; its norm budget applies to M′. The default
-            is the paper's closed-form rule with δ = 3 and κ_x = 0.5, chosen by a scan over 25
-            problems of the paper's class at three condition levels and 16 with m < n: the
-            paper's δ loses starts, and its κ_x is four times slower where S1 binds.
+            is the paper's closed-form rule with δ = 3 and κ_x = 0.5, from a scan over 25
+            problems of the paper's class at three condition levels and 16 with m < n. The
+            paper's δ fails from more starts, and its κ_x is four times slower if S1 binds.
     """
 
     inner: DesignRule = _WHITE
@@ -155,6 +155,7 @@ class WhitenedRule:
         if jacobian.rank == 0:
             raise DesignError("the constraint Jacobian is zero; no residual can be corrected")
         T = (jacobian.U / jacobian.sigma) @ jacobian.U.T
+        # TB = UYᵀ without the singular values.
         white = LocalModel(at.hessian, jacobian.U @ jacobian.Y.T, self.inner.kernel_floor)
         design = self.inner.design(white)
         C_aug, C_opt, eta_d = T @ design.C_aug @ T, T @ design.C_opt @ T, design.eta_d * (T @ T)

@@ -1,4 +1,4 @@
-"""What a design is made of besides its cancellation: metric, strength, steps and split.
+"""Parts of a design besides its cancellation: metric, strength, steps and split.
 
 The paper, "Closed-Form Hybrid Correction Design", and the appendix "Derivation of the Closed-Form
 Step Rule" for the steps under
@@ -22,7 +22,7 @@ from casadi_hybrid.utils.inputs import Matrix, as_matrix, one_of, positive, shar
 
 
 class Metric(Protocol):
-    """Chooses the residual metric R_t."""
+    """Choice of the residual metric R_t."""
 
     def matrix(self, model: LocalModel) -> Matrix:
         """Return R_t (m×m, symmetric, positive definite on range(B))."""
@@ -39,7 +39,7 @@ class IdentityMetric:
 
 @dataclass(frozen=True, slots=True)
 class GramMetric:
-    """R = (BBᵀ)⁺, so that BᵀRB is the projector on range(Bᵀ): no ill-conditioning left."""
+    """R = (BBᵀ)⁺, which makes BᵀRB the projector on range(Bᵀ)."""
 
     def matrix(self, model: LocalModel) -> Matrix:
         """Return (BBᵀ)⁺."""
@@ -61,14 +61,14 @@ class FixedMetric:
 
 
 class Strength(Protocol):
-    """Chooses the residual strength α_t for the target curvature δ."""
+    """Choice of the residual strength α_t for the target curvature δ."""
 
     @property
     def delta(self) -> float:
-        """The curvature aimed at."""
+        """Target curvature δ."""
 
     def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
-        """Return α_t, where ``deficit`` is the curvature the cancellation leaves to be added."""
+        """Return α_t for the curvature ``deficit`` that the cancellation leaves to be added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class TargetCurvature:
         positive(self.delta, "delta")
 
     def alpha(self, model: LocalModel, R: Matrix, deficit: float) -> float:
-        """Return α_t; raise :class:`DesignError` when R does not see all of range(Bᵀ)."""
+        """Return α_t; raise :class:`DesignError` if BᵀRB is singular on range(Bᵀ)."""
         if deficit == 0.0:
             return 0.0
         smallest = model.metric_curvature(R) if model.rank else 0.0
@@ -97,7 +97,7 @@ class TargetCurvature:
 
 
 class Candidate(NamedTuple):
-    """One way to realize a correction; ``theta`` is NaN where the split has none."""
+    """Realization of a correction by two channels; ``theta`` is NaN for splits without one."""
 
     alpha: float
     theta: float
@@ -106,7 +106,7 @@ class Candidate(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The two steps, their margin min(a_x η_x, a_d η_d), and what limited η_x."""
+    """The two steps, their margin min(a_x η_x, a_d η_d), and the active limit of η_x."""
 
     eta_x: float
     eta_d: float
@@ -144,21 +144,24 @@ class StepRule:
         When S1 or S3 caps η_x, η_d is not unique; the largest that S2 allows is taken.
         """
         beta = model.norm_B**2
-        most = {"balance": np.sqrt(a_d * self.kappa_p / (a_x * beta))}
+        # With S2 as an equality the margin min(a_x η_x, a_d κ_p/(η_x β)) is largest at the balance.
+        limits = {"balance": np.sqrt(a_d * self.kappa_p / (a_x * beta))}
         if self.s1 == "printed" or candidate.C_aug.any():
             curvature = symmetric_norm(model.curvature(candidate.C_aug))
-            most["S1"] = self.kappa_x / max(curvature, 1e-300)
+            # 1e-300: a curvature of zero sets no limit.
+            limits["S1"] = self.kappa_x / max(curvature, 1e-300)
         if candidate.C_opt.any():
+            # S3 is a lower bound of η_d, and by S2 an upper bound of η_x.
             size = symmetric_norm(candidate.C_opt)
-            most["S3"] = self.kappa_p * self.kappa_omega / (size * beta)
-        active = min(most, key=most.__getitem__)
-        eta_x = float(most[active])
+            limits["S3"] = self.kappa_p * self.kappa_omega / (size * beta)
+        active = min(limits, key=limits.__getitem__)
+        eta_x = float(limits[active])
         eta_d = self.kappa_p / (eta_x * beta)
         return Steps(eta_x, eta_d, min(a_x * eta_x, a_d * eta_d), active)
 
 
 class Undivided(NamedTuple):
-    """What a split divides: M = C_can + αR on a local model, for the κ of a step rule."""
+    """Undivided correction M = C_can + αR on a local model, for the κ of a step rule."""
 
     model: LocalModel
     C_can: Matrix
@@ -172,16 +175,16 @@ class Undivided(NamedTuple):
         return self.C_can + self.alpha * self.R
 
     def divided(self, theta: float, times: float = 1.0) -> Candidate:
-        """C_aug = C_can + θαR, C_opt = (1 − θ)αR, with a multiple of α."""
+        """Return C_aug = C_can + θαR, C_opt = (1 − θ)αR, with a multiple of α."""
         alpha, C_can, R = times * self.alpha, self.C_can, self.R
         return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)
 
 
 class Split(Protocol):
-    """Divides a correction between the channels."""
+    """Division of a correction between the channels."""
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
-        """Yield candidates; the design keeps the first of those with the largest margin."""
+        """Yield candidates; the design keeps the first one of the largest margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,12 +235,12 @@ class ClosedFormSplit:
 class GridSplit:
     """The grid oracle: α over multiples of the closed-form α, θ over a grid of [0, 1].
 
-    The weighted margin does not depend on α: the first strength of equals, the largest, is kept.
+    The weighted margin does not depend on α: of equal margins the first, the largest α, is kept.
     """
 
     strengths: tuple[float, ...] = (4.0, 2.0, 1.0)
     thetas: tuple[float, ...] = tuple(i / 10 for i in range(11))
 
     def candidates(self, of: Undivided) -> Iterator[Candidate]:
-        """Yield every pair, strengths outermost."""
+        """Yield every pair, strengths in the outer loop."""
         return (of.divided(theta, times) for times in self.strengths for theta in self.thetas)

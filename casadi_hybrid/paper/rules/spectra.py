@@ -5,7 +5,7 @@ H_yz = YᵀHZ, H_zz = ZᵀHZ. BᵀMB acts on y alone, so a correction can give H
 H_zz ≻ 0 (Finsler's lemma). It then has to lift the Schur complement S of H_zz; for full column
 rank there is no z and S is H in the coordinates y.
 
-Each fact is computed once and only if asked for.
+Each property is computed once, on demand.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ RANK_TOLERANCE = 1e-10
 
 
 def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
-    """Eigenvalues, ascending, and eigenvectors of a symmetric matrix.
+    """Return eigenvalues, ascending, and eigenvectors of a symmetric matrix.
 
-    Straight to LAPACK: on small matrices NumPy's wrapper costs several times the computation.
+    LAPACK is called directly: on small matrices NumPy's wrapper takes several times as long.
     """
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
@@ -36,12 +36,12 @@ def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
 
 
 def symmetric_eigenvalues(A: Matrix) -> Vector:
-    """Eigenvalues of a symmetric matrix, ascending."""
+    """Return the eigenvalues of a symmetric matrix, ascending."""
     return symmetric_eigen(A, vectors=False)[0]
 
 
 def symmetric_norm(A: Matrix) -> float:
-    """‖A‖₂ of a symmetric matrix."""
+    """Return ‖A‖₂ of a symmetric matrix."""
     values = symmetric_eigenvalues(A)
     return float(max(-values[0], values[-1]))
 
@@ -69,7 +69,7 @@ class LocalModel:
     """H = ∇²ₓₓL and B = J_h at one iterate.
 
     Args:
-        H, B: n×n, symmetric; m×n, whose :class:`Jacobian` it has.
+        H, B: n×n, symmetric; m×n.
         kernel_floor: None refuses an H_zz that is not positive definite
             (:class:`~casadi_hybrid.utils.errors.NotAugmentableError`); δ > 0 lifts its eigenvalues
             to at least δ: A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ.
@@ -99,7 +99,7 @@ class LocalModel:
 
     @cached_property
     def lifted_kernel(self) -> Vector:
-        """Eigenvalues of H_zz₊; raises NotAugmentableError where they may not be lifted."""
+        """Eigenvalues of H_zz₊; raises NotAugmentableError if they may not be lifted."""
         values, directions = self.kernel
         if self.kernel_floor is not None:
             return np.maximum(values, self.kernel_floor)
@@ -109,18 +109,18 @@ class LocalModel:
 
     @cached_property
     def convexification(self) -> Matrix | None:
-        """Z(H_zz₊ − H_zz)Zᵀ, or None where nothing is lifted."""
+        """Z(H_zz₊ − H_zz)Zᵀ, or None if it is zero."""
         values, directions = self.kernel
         lift = self.lifted_kernel - values
         return (directions * lift) @ directions.T if lift.any() else None
 
     def reachable(self, delta: float) -> float:
-        """min(δ, ½λ_min(H_zz₊)): no M changes H on ker B, so A ⪰ δI needs δ < λ_min(H_zz₊)."""
+        """Return min(δ, ½λ_min(H_zz₊)): A ⪰ δI needs δ < λ_min(H_zz₊), as no M acts on ker B."""
         lifted = self.lifted_kernel
         return min(delta, 0.5 * float(lifted[0])) if lifted.size else delta
 
     def schur(self, delta: float) -> Matrix:
-        """S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r, at the δ that can be reached; or H_yy.
+        """Return S = H_yy − H_yz (H_zz₊ − δI)⁻¹ H_zy, r×r, at the reachable δ; or H_yy.
 
         With H_zz₊ ≻ δI, A ⪰ δI holds exactly when S + YᵀBᵀMBY ⪰ δI: hence the shift.
         """
@@ -134,26 +134,28 @@ class LocalModel:
         return np.asarray(0.5 * (S + S.T))
 
     def lift(self, T: Matrix) -> Matrix:
-        """B⁺ᵀ Y T Yᵀ B⁺: the minimum-norm M with YᵀBᵀMBY = T."""
+        """Return B⁺ᵀ Y T Yᵀ B⁺, the minimum-norm M with YᵀBᵀMBY = T."""
         scaled = self.jacobian.U / self.jacobian.sigma
         C = scaled @ T @ scaled.T
+        # Symmetric to the last bit, as LAPACK's symmetric routines assume.
         return np.asarray(0.5 * (C + C.T))
 
     def metric_curvature(self, R: Matrix) -> float:
-        """λ_min of BᵀRB on range(Bᵀ)."""
+        """Return λ_min of BᵀRB on range(Bᵀ)."""
         BY = self.jacobian.U * self.jacobian.sigma
         return float(symmetric_eigenvalues(BY.T @ R @ BY)[0])
 
     def curvature(self, C: Matrix) -> Matrix:
-        """H + BᵀCB, plus the convexification of the kernel where there is one."""
+        """Return H + BᵀCB, plus the convexification of the kernel."""
         A = self.H + self.B.T @ C @ self.B
         extra = self.convexification
         return A if extra is None else A + extra
 
     def smallest_dual_curvature(self, A: Matrix) -> float:
-        """λ⁺_min(B A⁻¹ Bᵀ) for A ≻ 0, the smallest of rank(B) nonzero eigenvalues: σ² of L⁻¹Bᵀ.
+        """Return λ⁺_min(B A⁻¹ Bᵀ) for A ≻ 0, the smallest of rank(B) nonzero eigenvalues.
 
-        With A = LLᵀ. So the m − n zeros of a tall B never meet the roundings of the small ones.
+        It is σ²_min of L⁻¹Bᵀ with A = LLᵀ, which separates the m − n zeros of a tall B from small
+        eigenvalues.
         """
         L, info = lapack.dpotrf(A, lower=1, clean=1)
         if info != 0:

@@ -1,4 +1,4 @@
-"""The population study (shape × condition × start radius × seeds × rules) and sweeps, resumable."""
+"""Resumable studies: the population of the paper's class, and sweeps over arguments."""
 
 from casadi_hybrid.paper.study.population import Plan as Plan
 from casadi_hybrid.paper.study.population import Population as Population

@@ -28,7 +28,7 @@ class Plan:
         shapes, conditions, radii: (n, m); κ of J_h(x*); distances of the start from x*.
         seeds: number of instances for each combination.
         first_seed: number of the first instance. The rules' constants were chosen on numbers below
-            100. The class draws from 1000κ + number, so numbers from 1000 on repeat another level.
+            100. The class draws from 1000κ + number, so that numbers from 1000 on repeat a level.
 
     Raises:
         InputError: for an empty list or a number out of range.
@@ -56,10 +56,12 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Yield the units, block by block."""
-        radii, levels = (dict.fromkeys(map(float, each)) for each in (self.radii, self.conditions))
+        radii = dict.fromkeys(map(float, self.radii))
+        conditions = dict.fromkeys(map(float, self.conditions))
         seeds = range(self.first_seed, self.first_seed + self.seeds)
         for n, m in dict.fromkeys(self.shapes):
-            yield from (Unit(n, m, *rest) for rest in product(radii, levels, seeds))
+            for radius, condition, seed in product(radii, conditions, seeds):
+                yield Unit(n, m, radius, condition, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +118,8 @@ def run_study(
 ) -> Population:
     """Run the units of a plan that ``folder`` does not hold yet, in parallel processes.
 
-    The trials of each finished unit are recorded at once. A run that was cut short goes on from
-    there, and a larger plan with the same settings adds to it. The numbers do not depend on the
+    The trials of each finished unit are recorded at once. The next call resumes an interrupted
+    study, and a larger plan with the same settings adds to it. The numbers do not depend on the
     processes.
 
     Args:
@@ -128,7 +130,7 @@ def run_study(
     Raises:
         InputError: before any work, if the folder cannot be written to, is in use, or holds a
             study of other settings, other code or other versions.
-        Unfinished: by Ctrl-C, with the population of the units that are done.
+        Unfinished: by Ctrl-C, with the population of the finished units.
     """
 
     def lost(unit: Unit, sentence: str) -> tuple[Trial, ...]:

@@ -1,4 +1,4 @@
-"""A function over a grid of arguments: one row a point, also where the function raises."""
+"""Sweep of a function over a grid of arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Sweep:
 
     Attributes:
         arguments, results: names.
-        records: a row each, a dictionary of these names and ``error``.
+        records: a dictionary of these names and ``error`` for each point.
     """
 
     arguments: tuple[str, ...]
@@ -42,7 +42,7 @@ class Sweep:
         return {name: self.column(name) for name in (*self.arguments, *self.results)}
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return an argument or a result of all points; NaN where the function raised."""
+        """Return an argument or a result of all points; NaN if the function raised."""
         if name not in (*self.arguments, *self.results, "error"):
             names = ", ".join((*self.arguments, *self.results))
             raise InputError(f"there is no column {name!r}; there are {names} and error")
@@ -75,25 +75,26 @@ def sweep(
 ) -> Sweep:
     """Call a function at every point of a grid, in parallel.
 
-    A point at which the function raises is a row of NaN with the message; a warning counts them.
+    If the function raises, the row has NaN and the message; a warning counts these points.
 
     Args:
-        function: arguments by name → numbers by name. With more than one worker in a file that
-            does its work under ``if __name__ == "__main__":``.
-        over, results: the values of each argument, numbers, words or truth values, of one kind
-            each; the names that the function returns.
+        function: arguments by name → numbers by name. More than one worker needs a script with
+            ``if __name__ == "__main__":``.
+        over: values of each argument: numbers, words or truth values, of one kind each.
+        results: names of the numbers that the function returns.
         workers: processes; all available cores by default. One runs in this process.
-        cluster: in their place ``"local"``, a Dask scheduler's address or ``distributed.Client``.
-        folder: keeps every finished point in ``study.sqlite``, and the table. The next call runs
-            only the points that are missing. It refuses a function with another text; the
-            functions that this one calls are not compared.
+        cluster: instead of processes: ``"local"``, a Dask scheduler's address or
+            ``distributed.Client``.
+        folder: holds every finished point in ``study.sqlite``, and the table. The next call runs
+            only the missing points. A function with another source text is rejected; the
+            functions that it calls are not compared.
         table, fresh: ``"csv"`` or ``"parquet"`` for the table; delete an earlier record.
         progress: show a progress bar on a terminal.
 
     Raises:
-        InputError: for arguments that do not fit; for a folder that cannot be written to, is in
-            use, or holds another study.
-        Unfinished: by Ctrl-C, with the sweep of the points that are done.
+        InputError: for invalid arguments; for a folder that cannot be written to, is in use, or
+            holds another study.
+        Unfinished: by Ctrl-C, with the sweep of the finished points.
 
     Example:
         >>> swept = sweep(lambda gain, noise: {"cost": gain**2 + noise}, {"gain": [1, 2],
@@ -103,9 +104,9 @@ def sweep(
     """
     is_callable(function, "function")
     kinds = {name: _kind(name, values) for name, values in over.items()}
-    names, wanted = tuple(over), tuple(results)
-    different = {*names, *wanted, "error"}
-    if not names or not wanted or len(different) < len(names) + len(wanted) + 1:
+    names, outputs = tuple(over), tuple(results)
+    columns = [*names, *outputs, "error"]
+    if not names or not outputs or len({*columns}) < len(columns):
         raise InputError(
             "over and results need at least one name each, all of them different, and none 'error'"
         )
@@ -113,38 +114,39 @@ def sweep(
         tuple(kinds[name](value) for name, value in zip(names, point, strict=True))
         for point in product(*(dict.fromkeys(values) for values in over.values()))
     ]
-    about = {"function": function_digest(function), "results": list(wanted)}
+    settings = {"function": function_digest(function), "results": list(outputs)}
     keeping = None
     if folder is not None:
         keeping = Keeping[Point, Row](
             Path(folder),
             "sweep",
-            about,
+            settings,
             rows=lambda point, row: [row],
             value=lambda rows: rows[0],
             table=table,
             fresh=fresh,
         )
     swept = collect(
-        partial(_row, function, names, wanted),
+        partial(_row, function, names, outputs),
         points,
-        lambda rows, unwritten: Sweep(names, wanted, tuple(rows.values())),
+        lambda rows, unwritten: Sweep(names, outputs, tuple(rows.values())),
         keeping,
         workers=workers,
         cluster=cluster,
         label="sweep" if progress else "",
-        lost=partial(_nothing, names, wanted),
+        lost=partial(_failed, names, outputs),
     )
-    for point, error in list(swept.errors.items())[:1]:
+    if errors := swept.errors:
+        point, error = next(iter(errors.items()))
         warn(
-            f"sweep: the function raised at {len(swept.errors)} of {len(points)} points, whose "
+            f"sweep: the function raised at {len(errors)} of {len(points)} points, whose "
             f"results are NaN: at {dict(zip(names, point, strict=True))} {error}; .errors has all"
         )
     return swept
 
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
-    """Return the type of an argument's values; of whole numbers beside others, ``float``."""
+    """Return the type of an argument's values; ``float`` for whole numbers beside others."""
     types = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
     kinds: tuple[Kind, ...] = (bool, int, float, str)
     for kind in kinds:
@@ -166,7 +168,7 @@ def _row(
     try:
         values = function(**arguments)
     except Exception as error:  # noqa: BLE001, every error belongs into the row
-        return _nothing(names, results, point, in_a_sentence(error))
+        return _failed(names, results, point, in_a_sentence(error))
     if not isinstance(values, Mapping) or set(values) != set(results):
         raise InputError(
             f"function must return a dictionary of {', '.join(results)}; it returned {values!r}"
@@ -174,7 +176,7 @@ def _row(
     return {**arguments, **{name: float(values[name]) for name in results}, "error": ""}
 
 
-def _nothing(names: Sequence[str], results: Sequence[str], point: Point, sentence: str) -> Row:
+def _failed(names: Sequence[str], results: Sequence[str], point: Point, sentence: str) -> Row:
     arguments = dict(zip(names, point, strict=True))
     return {**arguments, **dict.fromkeys(results, float("nan")), "error": sentence}
 

@@ -14,7 +14,7 @@ from casadi_hybrid.paper.study.trial import HIT, TOL, Trial, Unit
 
 
 class Block(NamedTuple):
-    """The units that share a part of the table."""
+    """Units of one part of the table."""
 
     n: int
     m: int
@@ -27,8 +27,8 @@ class Rate:
 
     Attributes:
         runs, successes: numbers of runs.
-        median_iterations: of the successes; None without any.
-        failures: numbers of the other runs by "stop reason/point status".
+        median_iterations: median over the successes; None without any.
+        failures: numbers of failed runs by "stop reason/point status".
     """
 
     runs: int
@@ -48,14 +48,15 @@ Summary = dict[Block, dict[float, dict[str, Rate]]]
 def summarize(units: Mapping[Unit, Iterable[Trial]]) -> Summary:
     """Summarize by block, condition level and rule, in the order of the units."""
     groups: dict[tuple[Block, float, str], list[Trial]] = {}
-    for unit, trial in ((unit, trial) for unit, trials in units.items() for trial in trials):
-        groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
+    for unit, trials in units.items():
+        for trial in trials:
+            groups.setdefault((Block(*unit[:3]), unit.condition, trial.rule), []).append(trial)
     summary: Summary = {}
     for (block, condition, rule), group in groups.items():
-        hits = [trial.iterations for trial in group if trial.success]
+        iterations = [trial.iterations for trial in group if trial.success]
         ends = Counter(f"{t.stop}/{t.point}" for t in group if not t.success)
-        median = float(np.median(hits)) if hits else None
-        rate = Rate(len(group), len(hits), median, dict(ends.most_common()))
+        median = float(np.median(iterations)) if iterations else None
+        rate = Rate(len(group), len(iterations), median, dict(ends.most_common()))
         summary.setdefault(block, {}).setdefault(condition, {})[rule] = rate
     return summary
 
@@ -66,16 +67,16 @@ def caption(summary: Summary, budget: int) -> str:
         "Per rule: successes in % of the runs, and median iterations (n = successes behind it).",
         f"Budget: {budget} iterations. A rule that does not apply to a problem fails on it.",
     ]
-    by_distance = (
-        f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the "
-        "first such t."
-    )
-    by_residuals = (
-        f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
-        "unscaled, evaluated anew; iterations of the run."
-    )
-    lines += [by_distance] * any(block.m >= block.n for block in summary)
-    lines += [by_residuals] * any(block.m < block.n for block in summary)
+    if any(block.m >= block.n for block in summary):
+        lines.append(
+            f"Success for m ≥ n: ‖x_t − x*‖₂ ≤ {HIT:g} within the budget; iterations to the first "
+            "such t."
+        )
+    if any(block.m < block.n for block in summary):
+        lines.append(
+            f"Success for m < n: a KKT point, ‖h‖_∞ ≤ {TOL:g} and ‖∇f + J_hᵀλ‖_∞ ≤ {TOL:g}, "
+            "unscaled, evaluated anew; iterations of the run."
+        )
     return "\n".join(lines)
 
 
@@ -90,7 +91,10 @@ def text_table(summary: Summary) -> str:
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
         lines += titled(f"{title}: {count} runs a cell", rows)[:-1]
         for rule in rules:
-            if ends := sum((Counter(rates[rule].failures) for rates in levels.values()), Counter()):
+            ends: Counter[str] = Counter()
+            for rates in levels.values():
+                ends.update(rates[rule].failures)
+            if ends:
                 counts = ", ".join(f"{end} {number}" for end, number in ends.most_common())
                 lines.append(f"  failures of {rule}: {counts}")
         lines.append("")
@@ -98,9 +102,9 @@ def text_table(summary: Summary) -> str:
 
 
 def span(counts: Iterable[int]) -> str:
-    """Return least and largest count in words: "50", or "49 to 50"."""
-    different = sorted(set(counts))
-    return " to ".join(dict.fromkeys((f"{different[0]}", f"{different[-1]}")))
+    """Return the range of counts in words: "50", or "49 to 50"."""
+    values = sorted(set(counts))
+    return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
 def _text(rate: Rate) -> str:

@@ -1,12 +1,11 @@
 """One unit of the study: one instance, every rule, judged by the problem's own functions.
 
-- m ≥ n, full rank: the constraints fix x* alone. Success is the first hit ‖x_t − x*‖₂ ≤ 1e-3; the
-  iterations are the hitting time.
-- m < n, full rank: success is a KKT point with unscaled residuals ‖h‖_∞ ≤ 1e-8 and
-  ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ of the rule, x* or another; the iterations are those
-  of the whole run.
+- m ≥ n, full rank: the constraints determine x*. Success is the first hit ‖x_t − x*‖₂ ≤ 1e-3, and
+  the number of iterations is the hitting time.
+- m < n, full rank: success is a KKT point, x* or another, with unscaled residuals ‖h‖_∞ ≤ 1e-8 and
+  ‖∇f + J_hᵀλ‖_∞ ≤ 1e-8 for the multipliers λ of the rule. All iterations count.
 
-A rule that raises, or whose process ends, is a trial as well: a failure with its sentence.
+A rule that raises, or whose process ends, is a failed trial with the message.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from casadi_hybrid.paper.experiment.generator import Instance, make_instance
+from casadi_hybrid.paper.iterations.base import residuals_at
 from casadi_hybrid.paper.iterations.methods import ITERATIONS
-from casadi_hybrid.paper.iterations.residuals import residuals_at
 from casadi_hybrid.paper.iterations.stopping import DistanceTest
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Residuals
@@ -31,13 +30,13 @@ from casadi_hybrid.utils.inputs import count
 
 HIT = 1e-3
 TOL = 1e-8
-# Designed rules refuse curvature ≤ 0 on ker B unless they may lift it; matrix rules lift to 0.1.
+# Designed rules reject curvature ≤ 0 on ker B unless they may lift it; matrix rules lift to 0.1.
 KERNEL_FLOOR = 0.1
 RULES = ("auto", "whitened", "closed-form", "matrix-lookahead", "matrix-memory")
 
 
 class Unit(NamedTuple):
-    """The instance of a unit, with :attr:`radius` the distance of its start from x*."""
+    """One instance of a study; ``radius`` is the distance of the start from x*."""
 
     n: int
     m: int
@@ -57,7 +56,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that decide the numbers of a unit.
+    """Settings of the rules.
 
     Args:
         rules: names of methods.
@@ -80,7 +79,7 @@ class Settings:
         count(self.budget, "budget", at_least=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every number that decides a unit's results, ready for JSON."""
+        """Return every setting of a unit's results, ready for JSON."""
         constants = {"hit": HIT, "tol": TOL, "kernel_floor": KERNEL_FLOOR}
         return {**asdict(self), "rules": list(self.rules), **constants}
 
@@ -94,10 +93,10 @@ class Trial:
         iterations: the hitting time, or the steps of the whole run without a hit.
         stop, point: names of the two statuses of the result.
         feasibility, stationarity, distance: residuals of the returned point, evaluated anew (NaN
-            where the functions are not defined), and its ‖x − x*‖₂.
-        first, second: evaluations of (f, ∇f, h, J_h), and of these with ∇²L.
+            if the functions are not defined), and its ‖x − x*‖₂.
+        first, second: evaluations of (f, ∇f, h, J_h), without and with ∇²L.
         elapsed: seconds; the only entry that differs between two runs.
-        error: what was raised, in a sentence, or empty.
+        error: message of an exception, or empty.
     """
 
     rule: str
@@ -128,7 +127,7 @@ def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
-    """Return whether a run succeeded; NaN never does.
+    """Return True for a success; NaN never is one.
 
     Args:
         hit: first iteration within :data:`HIT` of x*, or None.
@@ -154,7 +153,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
         if not hits and np.linalg.norm(progress.x - instance.x_star) <= HIT:
             hits.append(progress.t)
 
-    # Under the default method multipliers that are given are those of a solution nearby.
+    # The default method takes given multipliers for a warm start from a solution nearby.
     multipliers = None if rule == "auto" else instance.multipliers0
     result = solver.solve(instance.x0, lam_g0=multipliers, callback=watch)
     residuals = _residuals(result, instance)
@@ -175,7 +174,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
 
 
 def _residuals(result: Result, instance: Instance) -> Residuals:
-    """Evaluate the problem's functions anew, so that no verdict rests on the solver's record."""
+    """Evaluate the problem's functions anew, independently of the solver's record."""
     oracle = Oracle(instance.problem.functions, np.zeros(0))
     try:
         return residuals_at(oracle.first(result.x), result.lam_g)

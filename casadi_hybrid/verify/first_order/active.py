@@ -1,4 +1,4 @@
-"""The active set at a point and what its gradients say: rank, LICQ, MFCQ."""
+"""The active set at a point, and the qualification of its gradients: rank, LICQ, MFCQ."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_signed
 from casadi_hybrid.verify.first_order.rows import Indices, Rows, Sides
 
-MARGIN = 1e-7
-"""Length of a combination of active gradients that counts as zero."""
+MARGIN = 1e-7  # length of a combination of active gradients that counts as zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class ActiveSet:
         strong: inequalities whose multiplier exceeds 10·tol.
         weak: the other active inequalities.
         signs: +1 at an upper bound, −1 at a lower one, 0 elsewhere; one per row.
-        names: of all rows.
+        names: names of all rows.
     """
 
     KINDS: ClassVar = ("equations", "strong", "weak")
@@ -54,13 +53,14 @@ class ActiveSet:
 def find_active(rows: Rows, multipliers: Vector, tol: float) -> ActiveSet:
     """Classify the rows at x; ``tol`` is the tolerance in units of f and of the rows.
 
-    An inequality is active where its multiplier exceeds the distance to its bound: at a solution
-    one of the two vanishes. It is active too within 10·tol of the bound, unless its multiplier
-    points to the other one. Multipliers are those of the row with gradients of size one.
+    An inequality is active if its multiplier exceeds the distance to its bound: at a solution one
+    of the two vanishes. It is active too within 10·tol of the bound, unless its multiplier points
+    to the other bound. Multipliers are scaled to rows with gradients of size one.
     """
     pull = multipliers * rows.sizes
     signs = np.zeros(pull.size)
     for sign in (1.0, -1.0):
+        # Multiplier against distance, both in the units of a row with a gradient of size one.
         toward = sign * pull * rows.sizes
         near = rows.near(sign, 10 * tol) & (toward >= 0)
         signs[(toward > rows.inside(sign)) | near] = sign
@@ -76,10 +76,10 @@ class Qualification(NamedTuple):
 
     Attributes:
         rank: rank of the active rows' Jacobian.
-        condition: of its part on the free variables, row-scaled; None where it is large.
+        condition: its condition number on the free variables, row-scaled; None for large ones.
         licq: linear independence of the active gradients, so that λ is unique.
-        mfcq: the condition of Mangasarian and Fromovitz: equations independent, and a direction
-            that keeps them leads off every active inequality.
+        mfcq: condition of Mangasarian and Fromovitz: independent equations, and a direction that
+            keeps them and leaves every active inequality.
     """
 
     rank: int
@@ -90,26 +90,27 @@ class Qualification(NamedTuple):
 
 def qualify(faces: Faces, active: ActiveSet) -> Qualification:
     """Judge the gradients of the active rows."""
-    everything = active.all
-    face = faces.of(everything)
-    rank = int(np.count_nonzero(everything < faces.rows.n)) + face.rank
+    indices = active.all
+    face = faces.of(indices)
+    rank = int(np.count_nonzero(indices < faces.rows.n)) + face.rank
     condition = face.fit.condition if face.small else None
-    licq = rank == everything.size
+    licq = rank == indices.size
     return Qualification(rank, condition, licq, licq or _mfcq(faces, active))
 
 
 def _mfcq(faces: Faces, active: ActiveSet) -> bool:
-    """Tell whether no combination of active gradients with the signs of multipliers vanishes.
+    """Return True if no combination of active gradients with the signs of multipliers vanishes.
 
-    The alternative of Motzkin's theorem: A_Eᵀλ + A_Iᵀμ = 0, Σμ = 1, μ ≥ 0 has no solution.
+    By Motzkin's theorem: A_Eᵀλ + A_Iᵀμ = 0, Σμ = 1, μ ≥ 0 has no solution.
     """
     rows, equations = faces.rows, faces.equations
     if equations.rank < equations.constraints.size:
         return False
-    everything = active.all
-    sides = Sides(everything, active.signs[everything], np.zeros(everything.size))
+    indices = active.all
+    sides = Sides(indices, active.signs[indices], np.zeros(indices.size))
     signed = sides.sign != 0
-    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[everything])
+    columns = sides.columns(rows) @ sp.diags_array(1.0 / rows.sizes[indices])
+    # The last row is Σμ = 1; a residual of zero is a combination that vanishes.
     gradients = sp.vstack((columns, signed[None, :].astype(float)), format="csc")
     target = np.append(np.zeros(rows.n), -1.0)
     coefficients = fit_signed(target, gradients, sides.distance, signed)

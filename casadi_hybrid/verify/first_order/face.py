@@ -1,7 +1,7 @@
 """The face of the feasible set on which some rows hold with equality.
 
-Active bounds leave variables out; the other active rows are constraints on the free ones. Rank and
-kernel of a small Jacobian come from singular values, the rank of a large one from an inertia.
+Active bounds fix variables; the other active rows are constraints on the free ones. Rank and kernel
+of a small Jacobian come from singular values, the rank of a large one from an inertia.
 """
 
 from __future__ import annotations
@@ -24,14 +24,10 @@ from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.fit import Fit, fit_multipliers, settled_rank
 from casadi_hybrid.verify.first_order.rows import Indices, Measure, Rows, largest_of
 
-DENSE_LIMIT = 500
-"""Number of free variables and of rows up to which singular values are computed."""
+DENSE_LIMIT = 500  # number of free variables and of rows up to which singular values are computed
+# Eigenvalues of ÂÂᵀ that count as zero (Â has rows with entries up to one). Near a solution with
+# dependent rows, singular values have the size of the error of x: 1e-5 covers an error of 1e-6.
 DEPENDENT = 1e-10
-"""Eigenvalues of ÂÂᵀ below this count as zero (Â has rows with entries up to one).
-
-Rows that are dependent at a solution have singular values of the size of the error of x near it:
-1e-5 covers points within a tolerance of 1e-6.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +47,7 @@ class Instance:
     scaled: bool = False
 
     def within(self, *measures: Measure) -> bool:
-        """Tell whether all these residuals are within the tolerance; NaN never is."""
+        """Return True if all these residuals are within the tolerance; NaN never is."""
         return all((m.scaled if self.scaled else m.value) <= self.tol for m in measures)
 
 
@@ -78,12 +74,12 @@ class Face:
 
     @property
     def small(self) -> bool:
-        """Choice of dense linear algebra, the faster one for small matrices."""
+        """True for dense linear algebra, which is faster for small matrices."""
         return bool(max(self.jacobian.shape) <= DENSE_LIMIT)
 
     @property
     def exact(self) -> bool:
-        """Existence of exact second derivatives."""
+        """True with exact second derivatives."""
         return self.instance.problem.functions.hessian == EXACT
 
     @cached_property
@@ -93,7 +89,7 @@ class Face:
         if k == 0 or n == 0:
             return Fit(np.zeros(k), 0, 1.0, np.eye(n), np.eye(k))
         max_rank = None
-        # The rank of the equations alone is the rank where they hold.
+        # For the equations alone, the rank at a point on which they hold.
         if self._equations_alone:
             with np.errstate(all="ignore"):
                 max_rank = settled_rank(self.first, self.first(self.x))
@@ -104,8 +100,8 @@ class Face:
     def rank(self) -> int:
         """Numerical rank of the Jacobian.
 
-        For a large one, the number of negative eigenvalues of [I, Âᵀ; Â, δI]. They are those of
-        δI − ÂÂᵀ, the Schur complement of I: one dense column of Â would fill ÂÂᵀ itself.
+        For a large one, the number of negative eigenvalues of [I, Âᵀ; Â, δI], as many as of the
+        Schur complement δI − ÂÂᵀ. ÂÂᵀ itself may be dense.
         """
         if self.small or not self.free.size:
             return self.fit.rank
@@ -120,8 +116,8 @@ class Face:
     def augmented(self, block: Any, corner: float | None = None) -> Any:
         """Return [block, Âᵀ; Â, corner·I].
 
-        By default the corner is zero, and −δ for dependent rows, which would leave eigenvalues of
-        zero: each row still has its negative eigenvalue.
+        By default the corner is zero, and −δ for dependent rows, so that each row has a negative
+        eigenvalue.
         """
         k = self.constraints.size
         if corner is None:
@@ -133,7 +129,7 @@ class Face:
         return np.asarray(multipliers[self.rows.n + self.constraints])
 
     def complete(self, multipliers: Vector) -> Vector:
-        """Return (lam_x; lam_g) from the face's part: lam_x is what its active bounds need."""
+        """Return (lam_x; lam_g) from the face's part, with lam_x of the active bounds."""
         n = self.rows.n
         full = np.zeros(self.rows.value.size)
         full[n + self.constraints] = multipliers
@@ -146,18 +142,18 @@ class Face:
         """Evaluate the functions on the face.
 
         Raises:
-            EvaluationError: where they are undefined, or a row off the face is violated.
+            EvaluationError: if they are undefined, or a row off the face is violated.
         """
         full, rows = self.rows.x.copy(), self.rows
         full[self.free] = x
         f, gradient, g, J = values = self.instance.evaluator.first(full)
-        there = Rows.at(full, values, self.instance.bounds, rows.names)
-        violation = np.abs(there.violation)
+        trial = Rows.at(full, values, self.instance.bounds, rows.names)
+        violation = np.abs(trial.violation)
         violation[rows.n + self.constraints] = 0.0
         bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))
         if bad.size:
             i = int(bad[0])
-            raise EvaluationError("a row off the face", rows.names[i], float(there.value[i]))
+            raise EvaluationError("a row off the face", rows.names[i], float(trial.value[i]))
         h = g[self.constraints] - self._target
         B = J.tocsr()[self.constraints][:, self.free].toarray()
         return Evaluation(x, f, gradient[self.free], h, B, None, h)
@@ -175,7 +171,7 @@ class Faces:
     """The faces of an instance at one point.
 
     Raises:
-        EvaluationError: where x or a function is not finite.
+        EvaluationError: if x or a function is not finite.
     """
 
     def __init__(self, instance: Instance, x: Vector) -> None:

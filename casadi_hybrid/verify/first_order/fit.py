@@ -31,19 +31,18 @@ PIVOTS = 100
 FULL_EXCHANGES = 3
 ROUNDING = 1e-13
 LP_SECONDS = 5.0
-RANK_TOLERANCE = 1e-9
-"""Singular values below this fraction of the largest count as zero."""
+RANK_TOLERANCE = 1e-9  # fraction of the largest singular value that counts as zero
 SETTLING_STEPS = 3
 SETTLED = 1e-14
 TRUST = 1e-3
 
 
 def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
-    """Return ν (see the module), zero where a column of G is zero.
+    """Return ν (see the module), zero for a zero column of G.
 
     Args:
         slope, gradients, distances: s, G (its columns are scaled to entries of one), diag W.
-        signed: which ν must not be negative.
+        signed: mask of the ν that must not be negative.
     """
     k = gradients.shape[1]
     if k == 0:
@@ -66,8 +65,8 @@ def fit_largest(
 ) -> Vector:
     """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
 
-    Least squares may leave one entry above a tolerance ``unit`` that other multipliers meet. The
-    program is given up after :data:`LP_SECONDS`, for ``start``.
+    Least squares may leave one entry above a tolerance ``unit`` that other multipliers meet. After
+    :data:`LP_SECONDS` the result is ``start``.
     """
     k = start.size
     # Steps δ = δ'·unit/size keep the program's numbers near one.
@@ -112,10 +111,12 @@ class _Scaled:
                 best, least = allowed, value
             small = ROUNDING * max(1.0, float(np.abs(nu).max()))
             flat = ROUNDING * max(1.0, float(np.abs(self._slope).max(initial=0.0)))
+            # Infeasible: ν < 0 in the passive set, a negative gradient outside.
             wrong = signed & np.where(passive, nu < -small, pull < -flat)
             count = int(np.count_nonzero(wrong))
             if count == 0:
                 return allowed
+            # Exchange all infeasible indices; after a few rounds without progress only the last.
             if count < fewest:
                 fewest, chances = count, FULL_EXCHANGES
             elif chances:
@@ -128,11 +129,11 @@ class _Scaled:
     def _solve(self, passive: Flags, anchor: Vector) -> tuple[Vector, Vector]:
         """Return ν with zeros off the passive set, and the residual s + Gν.
 
-        The residual is an unknown of the augmented system [I, −G; −Gᵀ, −D], so that it does not
-        suffer from the squared condition of normal equations.
+        The residual is an unknown of the augmented system [I, −G; −Gᵀ, −D], which avoids the
+        squared condition number of normal equations.
         """
         n = self._slope.size
-        # Most proximal steps share the passive set, and so the factors.
+        # Most proximal steps share the passive set, and thus the factors.
         if self._last is None or not np.array_equal(self._last[0], passive):
             G, D = self._G[:, passive], sp.diags_array(self._weights[passive] + PROXIMAL)
             K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -D]])
@@ -163,15 +164,15 @@ class Fit:
 
     @property
     def unique(self) -> bool:
-        """Full row rank, so that at most one λ satisfies ∇f + Jᵀλ = 0."""
+        """True for full row rank: at most one λ satisfies ∇f + Jᵀλ = 0."""
         return bool(self.free.shape[1] == 0)
 
 
 def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None = None) -> Fit:
     """Return the minimum-norm least-squares multipliers of ∇f + Jᵀλ = 0, J being m×n.
 
-    The rank is decided on J with rows scaled to a largest entry of one, so that units do not
-    matter, and is at most ``max_rank`` (see :func:`settled_rank`).
+    The rank is that of J with rows scaled to a largest entry of one, independent of units, and at
+    most ``max_rank`` (see :func:`settled_rank`).
     """
     rows = _row_sizes(jacobian)
     U, sigma, Vt = np.linalg.svd(jacobian / rows[:, None])
@@ -179,6 +180,7 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
     if max_rank is not None:
         rank = min(rank, max_rank)
     multipliers = -(U[:, :rank] / sigma[:rank]) @ (Vt[:rank] @ gradient) / rows
+    # Minimum norm in unscaled multipliers: without the part in ker Jᵀ.
     free = np.linalg.qr(U[:, rank:] / rows[:, None])[0]
     multipliers = multipliers - free @ (free.T @ multipliers)
     condition = float(sigma[0] / sigma[rank - 1]) if rank else 1.0
@@ -188,11 +190,11 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
 
 
 def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> int:
-    """Return the rank of J where h = 0, near a point that violates it a little.
+    """Return the rank of J on h = 0, near a point that violates it slightly.
 
-    Where J loses rank on the feasible set, it has full rank a tiny distance away, and huge
-    multipliers fit any gradient there. So the rank is read after a few Gauss–Newton steps towards
-    h = 0, without directions that move x by more than 1e-3·max(1, ‖x‖_∞).
+    If J loses rank on the feasible set, it has full rank a tiny distance away, and huge
+    multipliers fit any gradient there. The rank is therefore computed after a few Gauss–Newton
+    steps towards h = 0, without directions that move x by more than 1e-3·max(1, ‖x‖_∞).
     """
     here = start
     rank = int(min(start.B.shape))
@@ -203,6 +205,7 @@ def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> in
         noise = SETTLED * np.maximum(1.0, np.abs(here.B) @ np.abs(here.x))
         if step == SETTLING_STEPS or np.all(np.abs(here.h) <= noise):
             break
+        # The minimum-norm Gauss–Newton step in the coordinates of the singular vectors.
         move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
         move[np.abs(move) > TRUST * max(1.0, float(np.abs(start.x).max()))] = 0.0
         try:

@@ -1,10 +1,10 @@
 """Infeasible stationary points: no small step reduces the violation.
 
-With the violated rows' gradients A_V and weights w, x is stationary for the violation when
+With the violated rows' gradients A_V and weights w, x is stationary for the violation if
 
     A_Vᵀ w + A_Sᵀ ν = 0,   ν with the signs of multipliers,
 
-where S are the satisfied rows that x touches. Solvers minimize different violations, so three are
+with S the satisfied rows at their bounds. Solvers minimize different violations, so three are
 tried: least squares w = v, least squares of scaled rows, and the sum w = sign(v).
 """
 
@@ -27,8 +27,8 @@ class ViolationSlope:
 
     Attributes:
         kind: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
-        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the relative decrease of the violation
-            that a step of relative size one predicts.
+        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the predicted relative decrease of the
+            violation for a step of relative size one.
         weights: w and ν, one per row: the certificate Aᵀ·weights ≈ 0.
     """
 
@@ -38,7 +38,7 @@ class ViolationSlope:
 
     @property
     def stationary(self) -> bool:
-        """Proof that no small step reduces the violation."""
+        """True if no small step reduces the violation."""
         return self.slope.scaled <= STATIONARY
 
 
@@ -51,24 +51,24 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
         "sum": np.sign(v),
     }
     slopes = [_slope(rows, kind, w, v, tol) for kind, w in choices.items()]
+    # Solvers minimize one of the three: the most stationary one counts.
     return min(slopes, key=lambda violation: violation.slope.scaled)
 
 
 def _slope(rows: Rows, kind: str, weights: Vector, v: Vector, tol: float) -> ViolationSlope:
     sides = nearby_sides(rows, tol)
-    satisfied = v[sides.row] == 0.0
-    kept = Sides(sides.row[satisfied], sides.sign[satisfied], sides.distance[satisfied])
-    # The fit's tolerances are made for weights of size one.
+    held = v[sides.row] == 0.0
+    satisfied = Sides(sides.row[held], sides.sign[held], sides.distance[held])
+    # The tolerances of the fit are for weights of size one.
     weights = weights / np.abs(weights).max()
     slope = rows.jacobian.T @ weights
-    nu = fit_signed(slope, kept.columns(rows), np.zeros(kept.row.size), kept.sign != 0)
-    weights = weights + kept.multipliers(nu, v.size)
+    distances, signed = np.zeros(satisfied.row.size), satisfied.sign != 0
+    nu = fit_signed(slope, satisfied.columns(rows), distances, signed)
+    weights = weights + satisfied.multipliers(nu, v.size)
     unit = np.maximum(1.0, np.abs(rows.x))
-    left = np.abs(rows.jacobian.T @ weights)
+    residual = np.abs(rows.jacobian.T @ weights)
     scale = max(float((unit * rows.pulls(weights)).max()), float(weights @ v))
-    worst = int(np.argmax(left))
-    total = float(np.abs(weights[v != 0]).sum())
-    measure = Measure(
-        float(left[worst]) / total, float((unit * left).max()) / scale, rows.names[worst]
-    )
-    return ViolationSlope(kind, measure, weights)
+    worst = int(np.argmax(residual))
+    value = float(residual[worst]) / float(np.abs(weights[v != 0]).sum())
+    scaled = float((unit * residual).max()) / scale
+    return ViolationSlope(kind, Measure(value, scaled, rows.names[worst]), weights)

@@ -1,4 +1,4 @@
-"""First-order conditions at a point, with multipliers of the verifier's own.
+"""First-order conditions at a point, with multipliers fitted by the verifier.
 
 The residuals, for rows lower ≤ c ≤ upper with Jacobian A (see :mod:`.rows`):
 
@@ -26,8 +26,7 @@ from casadi_hybrid.verify.first_order.face import Faces
 from casadi_hybrid.verify.first_order.fit import fit_largest, fit_signed
 from casadi_hybrid.verify.first_order.rows import Measure, Rows, Sides, nearby_sides
 
-SETTLED = 1e-11
-"""Newton step within rounding, relative to 1 + ‖x‖_∞."""
+SETTLED = 1e-11  # Newton step within rounding, relative to 1 + ‖x‖_∞
 
 
 class PointResiduals(NamedTuple):
@@ -45,8 +44,8 @@ class Given:
 
     Attributes:
         residuals, flipped: with the given multipliers; with their negatives.
-        multipliers: (lam_x; lam_g); lam_x is what stationarity needs if none came.
-        distance: ‖λ_given − λ_fit‖_∞, None where multipliers are not unique.
+        multipliers: (lam_x; lam_g); a missing lam_x is chosen for stationarity.
+        distance: ‖λ_given − λ_fit‖_∞, None if multipliers are not unique.
     """
 
     residuals: PointResiduals
@@ -60,10 +59,10 @@ class FirstOrder:
     """First-order conditions at x.
 
     Attributes:
-        residuals: with the fitted multipliers.
-        multipliers: the fitted λ = (lam_x; lam_g), of the wrong sign only if x needs it.
-        sides: the bounds near x that the fit could use.
-        given: the same for given multipliers, None without.
+        residuals: residuals with the fitted multipliers.
+        multipliers: the fitted λ = (lam_x; lam_g), of the wrong sign only if no others fit.
+        sides: the bounds near x, candidates of the fit.
+        given: residuals of given multipliers, None without.
     """
 
     residuals: PointResiduals
@@ -83,7 +82,7 @@ def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None)
             return FirstOrder(fitted, multipliers, sides, None)
         judged = _judge_given(faces, sides, *given)
         better = within(*judged.residuals) and not within(*fitted)
-        # A fit follows the rounding of ∇f, given multipliers may not. Huge terms would hide ∇f.
+        # A fit follows the rounding of ∇f, given multipliers may not. Huge terms would exceed ∇f.
         pulls = rows.pulls(judged.multipliers)
         if better and pulls.max() <= PULL * np.abs(rows.gradient).max():
             fitted, multipliers = judged.residuals, judged.multipliers
@@ -94,7 +93,7 @@ def _judge_given(faces: Faces, sides: Sides, lam_x: Vector | None, lam_g: Vector
     rows, n = faces.rows, faces.rows.n
     if lam_x is None:
         lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
-        # A slope that no bound can carry stays a residual of stationarity.
+        # A slope without a bound remains a residual of stationarity.
         bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
         lam_x = np.where(np.isfinite(bound), lam_x, 0.0)
     both = np.concatenate((lam_x, lam_g))
@@ -131,6 +130,7 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
         factor = SymmetricFactor(face.augmented(H / size))
     except (EvaluationError, FloatingPointError):
         return None
+    # Inertia (n, k, 0): the reduced Hessian is positive definite.
     if factor.inertia.zero or factor.inertia.negative != k:
         return None
     slope = rows.slope(multipliers)[face.free]
@@ -141,8 +141,8 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
 def _fit(faces: Faces, sides: Sides) -> Vector:
     """Return the multipliers with the least residuals.
 
-    The bounds near x come first, then every bound as far as complementarity leaves a multiplier to
-    it. A point that fails both fails for any multipliers, and the first try tells best why.
+    First by the bounds near x, then by every bound, as far as complementarity permits a multiplier.
+    A point that fails both fails for any multipliers; the first fit then explains it best.
     """
     rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
     nearby, multipliers = _fit_sides(faces, sides)
@@ -171,7 +171,7 @@ def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
     if signed.any() or not faces.equations.small:
         fitted = fit_signed(rows.gradient, gradients, sides.distance, signed)
     else:
-        # Singular values tell huge multipliers from a rank that is lost where the equations hold.
+        # Singular values distinguish huge multipliers from a rank that is lost on the equations.
         equations = faces.equations
         fitted = equations.complete(equations.fit.multipliers)[sides.row]
     multipliers = sides.multipliers(fitted, size)
@@ -179,10 +179,10 @@ def _fit_sides(faces: Faces, sides: Sides) -> tuple[Vector, Vector | None]:
     if accepted is not None:
         return multipliers, accepted
     slope = _slope(rows, multipliers)
-    left = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
+    norm2 = float(np.sqrt(slope @ slope + np.sum((sides.distance * fitted) ** 2)))
     unit = instance.tol * (_scale(rows, multipliers) if instance.scaled else 1.0)
-    # The 2-norm is at most √N times the largest of N entries: more leaves no hope for less.
-    if left > np.sqrt(slope.size + fitted.size) * unit:
+    # The least 2-norm is at most √N times the least largest entry of N.
+    if norm2 > np.sqrt(slope.size + fitted.size) * unit:
         return multipliers, None
     largest = fit_largest(rows.gradient, gradients, sides.distance, signed, fitted, unit)
     return multipliers, satisfying(largest)
@@ -219,13 +219,14 @@ def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Meas
 
     The sign of a multiplier is wrong if it points to no bound, or away from the bound of its row.
     """
-    every = np.arange(rows.value.size)
-    above, below = (np.isin(every, sides.row[sides.sign == sign]) for sign in (1.0, -1.0))
+    i = np.arange(rows.value.size)
+    above, below = (np.isin(i, sides.row[sides.sign == sign]) for sign in (1.0, -1.0))
     up, size = multipliers > 0, np.abs(multipliers)
-    there, here = np.where(up, above, below), np.where(up, below, above)
+    at_bound, at_other = np.where(up, above, below), np.where(up, below, above)
     bound = np.where(up, rows.upper, rows.lower)
     finite = np.isfinite(bound)
-    wrong = ~rows.equations & ~there & (here | ~finite)
+    # At the opposite bound, or without a bound in the direction of the multiplier.
+    wrong = ~rows.equations & ~at_bound & (at_other | ~finite)
     distance = np.abs(np.where(finite, bound, rows.value) - rows.value)
     distance = counted_distance(distance, rows.terms, size * rows.sizes, rows.gradient)
     product = np.where(rows.equations | wrong, 0.0, size * distance)

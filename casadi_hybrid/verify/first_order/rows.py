@@ -2,7 +2,7 @@
 
 The program min f(x) s.t. lbx ≤ x ≤ ubx, lbg ≤ g(x) ≤ ubg has the rows lower ≤ c ≤ upper with
 c = (x; g), the Jacobian A = (I; J_g) and the multipliers λ = (lam_x; lam_g) of L = f + λᵀc:
-positive at an upper bound, negative at a lower one, free where the two bounds are equal.
+positive at an upper bound, negative at a lower one, free for equal bounds.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Rows:
 
     @cached_property
     def violation(self) -> Vector:
-        """Signed distance outside the bounds, zero in constraints where rounding explains it."""
+        """Signed distance outside the bounds, zero for constraints within rounding."""
         violation, n = violations(self.value, self.lower, self.upper), self.n
         violation[n:] = counted_violation(violation[n:], self.terms[n:])
         return violation
@@ -140,7 +140,7 @@ class Sides:
 
 
 def largest_of(matrix: Any, axis: int) -> Vector:
-    """Return the largest |entry| of each row (axis 1) or column (axis 0); 1 where all are zero."""
+    """Return the largest |entry| of each row (axis 1) or column (axis 0); 1 if all are zero."""
     largest = abs(matrix).max(axis=axis).toarray().ravel()
     return np.where(largest > 0, largest, 1.0)
 

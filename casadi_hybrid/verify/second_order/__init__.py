@@ -1,1 +1,1 @@
-"""Curvature on the critical cone, and feasible paths where it does not decide."""
+"""Curvature on the critical cone, and feasible paths if it does not decide."""

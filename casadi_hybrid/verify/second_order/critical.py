@@ -2,7 +2,7 @@
 
 A critical direction d keeps the equations and the strongly active rows (A_i d = 0) and does not
 leave the weakly active ones. Positive curvature of ∇²L on ker A of the former proves a strict
-minimizer. Negative curvature in a critical direction refutes one, where multipliers are unique.
+minimizer. Negative curvature in a critical direction refutes one if multipliers are unique.
 A few weakly active rows are decided exactly, face by face of the cone.
 """
 
@@ -28,10 +28,8 @@ from casadi_hybrid.verify.second_order.curvature import (
     falls_along,
 )
 
-WEAK_LIMIT = 8
-"""Weakly active rows up to which every face of the critical cone is looked at."""
-PATHS = 20
-"""Flat directions that are followed at most."""
+WEAK_LIMIT = 8  # number of weakly active rows up to which every face of the cone is examined
+PATHS = 20  # largest number of flat directions to follow
 INSIDE = 1e-9
 _UNPROVED = (*NO_MINIMIZER, Curvature.UNDECIDED)
 _BEST_FIRST = (Curvature.STRICT_MINIMIZER, Curvature.DEGENERATE, Curvature.NEGATIVE_CURVATURE)
@@ -66,14 +64,15 @@ def judged_with_near_limits(
 ) -> SecondOrder:
     """Judge as :func:`critical_second_order`; without a proof count near limits as active too.
 
-    An interior-point method ends off a limit whose multiplier is small, by the barrier parameter
-    divided by it. Such a limit counts as active where f falls by no more than ``tol`` on the way to
-    it, and a minimizer is left.
+    An interior-point method ends at a distance from a limit, the barrier parameter divided by the
+    multiplier. Such a limit counts as active if f falls by at most ``tol`` on the way to it, and if
+    this proves a minimizer.
     """
     verdict = critical_second_order(faces, first, active, licq)
     if verdict.verdict not in _UNPROVED:
         return verdict
     sides, rows = first.sides, faces.rows
+    # ½|curvature|·distance² is the fall of f on the way to the limit; twice that is compared.
     fall = -(verdict.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
     near = (sides.sign * first.multipliers[sides.row] > 0) & (fall <= faces.instance.tol)
     near &= ~np.isin(sides.row, active.all)
@@ -103,7 +102,7 @@ def _judge(
     verdict = by_inertia(face, fitted)
     if verdict.direction is None:
         return verdict
-    # Neither paths nor other multipliers are looked at here.
+    # A large face has no search for paths or other multipliers.
     critical = _in_cone(_outward(face, active), verdict.direction)
     if licq and critical is not None:
         return replace(verdict, direction=critical)
@@ -116,6 +115,7 @@ def _on_small_face(
     model, weak = ReducedHessian(face), active.weak.size
     best = model.judge(fitted)
     if best.verdict is not Curvature.STRICT_MINIMIZER and not licq and not weak:
+        # Multipliers are not unique: any choice with positive curvature proves a minimizer.
         signs = np.zeros(face.rows.value.size)
         signs[active.strong] = active.signs[active.strong]
         trials = [best] if given is None else [best, model.judge(given, "given")]
@@ -137,11 +137,11 @@ def _on_small_face(
         return replace(best, verdict=Curvature.NEGATIVE_CURVATURE)
     if not (falling or decided):
         return replace(best, verdict=Curvature.UNDECIDED)
-    # Curvature alone does not decide: f has to fall along a feasible path.
+    # Curvature alone does not decide: f must fall along a feasible path.
     values, vectors = np.linalg.eigh(reduced)
     flat = vectors.T[values <= best.zero][:PATHS]
     start = face.first(face.x)
-    # Small multipliers of rows off the face are a slope on it that is no way down.
+    # Small multipliers of rows off the face are a slope on the face, but no descent.
     residual = float(np.abs(start.gradient + start.B.T @ fitted).max())
     for inner in y[None, :] if weak and y is not None else flat:
         path = falls_along(face, start, model.Z @ inner, best.multipliers, residual)
@@ -152,7 +152,7 @@ def _on_small_face(
 
 
 def _outward(face: Face, active: ActiveSet) -> Matrix:
-    """Return W: a direction d of the face keeps the weakly active rows where W d ≤ 0."""
+    """Return W: a direction d of the face keeps the weakly active rows if W d ≤ 0."""
     signs = active.signs[active.weak][:, None]
     outward = signs * face.rows.jacobian[active.weak].toarray()[:, face.free]
     return np.asarray(outward / face.rows.sizes[active.weak][:, None])
@@ -162,8 +162,8 @@ def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
     """Minimize yᵀRy over unit y with W y ≤ 0: y is an eigenvector of R on a face of the cone.
 
     Returns:
-        The least value, infinite for the cone {0}, its y or None, and whether it is proved to be
-        the least: repeated eigenvalues leave that open.
+        The least value, infinite for the cone {0}; its y or None; True if it is proved to be the
+        least, which repeated eigenvalues may prevent.
     """
     least, best = np.inf, None
     unresolved = [np.inf]

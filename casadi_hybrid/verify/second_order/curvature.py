@@ -2,8 +2,8 @@
 
 For rank J < m multipliers are not unique and H = ∇²f + Σ λ_i ∇²h_i depends on the choice. Positive
 curvature with any λ that satisfies ∇f + Jᵀλ = 0 still proves a strict minimizer, because
-L(·, λ) = f on the feasible set. Negative curvature then counts only if f is seen to fall along a
-feasible path.
+L(·, λ) = f on the feasible set. Negative curvature then counts only if f falls along a feasible
+path.
 """
 
 from __future__ import annotations
@@ -23,11 +23,9 @@ from casadi_hybrid.utils.inputs import Matrix, Vector
 from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.face import Face
 
-ROUNDING = 1e-12
-"""Curvature below this fraction of the Hessian's terms is rounding."""
+ROUNDING = 1e-12  # curvature that is rounding, relative to the Hessian's terms
 SEARCH_STEPS = 50
-STEPS = (0.1, 0.03, 0.01)
-"""Lengths of a walk along a path, in units of max(1, ‖x‖_∞)."""
+STEPS = (0.1, 0.03, 0.01)  # lengths of steps along a path, in units of max(1, ‖x‖_∞)
 CORRECTIONS = 20
 PATH_ROUNDING = 1e-13
 
@@ -55,14 +53,14 @@ class SecondOrder:
     """The second-order condition at x.
 
     Attributes:
-        verdict: its meaning for a KKT point; it means nothing elsewhere.
+        verdict: the verdict, valid at a KKT point only.
         zero: eigenvalues of ZᵀHZ in [−zero, zero] count as zero.
         multipliers: the λ at which H was evaluated.
         inertia: numbers of positive, negative and zero eigenvalues of ZᵀHZ.
-        smallest: smallest eigenvalue, None where it was not computed.
+        smallest: smallest eigenvalue, None if it was not computed.
         direction: unit vector of R^n in ker J with the smallest curvature, None without.
         chosen: source of λ: ``"fitted"``, ``"given"`` or ``"searched"``.
-        near: names of limits that x is off, and that count as active in this.
+        near: names of near limits that count as active here.
     """
 
     verdict: Curvature
@@ -112,8 +110,8 @@ class ReducedHessian:
         """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite.
 
         λ = λ_fit + N y with N = ker Jᵀ makes the smallest eigenvalue a concave function of y:
-        Polyak steps along its supergradient towards a positive target. ``signs`` are those that
-        (lam_x; lam_g) must have.
+        Polyak steps along its supergradient towards a positive target. ``signs`` are the
+        required signs of (lam_x; lam_g).
         """
         face, Z, free = self._face, self.Z, self._face.fit.free
         base, zero = self.reduced(fitted)
@@ -131,6 +129,7 @@ class ReducedHessian:
             size = float(gradient @ gradient)
             if best_value >= target or size <= zero**2:
                 break
+            # Polyak step.
             y = y + (target - values[0]) / size * gradient
         return self.judge(fitted + free @ best, "searched")
 
@@ -159,6 +158,7 @@ def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
         inertia = factor(z).inertia
         return inertia.negative + inertia.zero - face.constraints.size
 
+    # Curvatures in (−∞, zero], and in (−∞, −zero].
     flat = up_to(zero)
     falling = up_to(-zero) if flat else 0
     inertia = face.free.size - face.rank - flat, falling, flat - falling
