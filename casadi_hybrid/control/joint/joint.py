@@ -99,16 +99,20 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        saved = storing.Saved.of(self, self.program.name, rows, multipliers,
-                                 units=units, costs=costs)  # fmt: skip
+        saved = storing.Saved.of(
+            self, self.program.name, rows, multipliers, units=units, costs=costs
+        )
         return saved.write(path)
 
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
         blocks = self.program.constraints.items()
-        return {name: block.read(self.lam_g, dual=True).ravel()
-                for name, block in blocks if not block.part}  # fmt: skip
+        return {
+            name: block.read(self.lam_g, dual=True).ravel()
+            for name, block in blocks
+            if not block.part
+        }
 
 
 class Joint(TranscribedProblem):
@@ -163,9 +167,12 @@ class Joint(TranscribedProblem):
         return self.with_numbers(state, at, parameters, by_name(guess, "guess"))
 
     def with_numbers(
-        self, state: Array | None, time: float, parameters: Mapping[str, Any],
+        self,
+        state: Array | None,
+        time: float,
+        parameters: Mapping[str, Any],
         guess: Mapping[str, Any] | None = None,
-    ) -> Program:  # fmt: skip
+    ) -> Program:
         """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
@@ -196,8 +203,10 @@ class Joint(TranscribedProblem):
     def to_verify(self, answer: Any) -> Any:
         """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
         program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {prefix: (part.limited(program.part(prefix).limits), self.transcriptions[prefix])
-                 for prefix, part in self.prefixed.items()}  # fmt: skip
+        parts = {
+            prefix: (part.limited(program.part(prefix).limits), self.transcriptions[prefix])
+            for prefix, part in self.prefixed.items()
+        }
         return stated(program, parts)
 
     def solution(
@@ -221,10 +230,13 @@ class Joint(TranscribedProblem):
                 ):
                     reached.setdefault(name, {})[label] = block.where
         return {
-            label: {name: np.array([at for at in of.values() if at.size == of[label].size])
-                    for name, of in reached.items() if label in of}
+            label: {
+                name: np.array([at for at in of.values() if at.size == of[label].size])
+                for name, of in reached.items()
+                if label in of
+            }
             for label in self.parts
-        }  # fmt: skip
+        }
 
     def _begins(self, label: str) -> bool:
         """True if ``x0`` is the part's."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.joint.joint import Joint
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.signals import Array, by_name, known, matrix
 from casadi_hybrid.control.solution.ocp import OptimalControl
 from casadi_hybrid.control.transcription.assembly import Assembly, Horizon
@@ -63,8 +64,10 @@ class Scenarios(Joint):
                 "would be as long as each scenario likes; give the problem a fixed duration"
             )
         options = ocp.options if solver is None else solver
-        given = {label: by_name(values, f"scenario {label!r}") for label, values in
-                 by_name(scenarios, "scenarios").items()}  # fmt: skip
+        given = {
+            label: by_name(values, f"scenario {label!r}")
+            for label, values in by_name(scenarios, "scenarios").items()
+        }
         super().__init__(dict.fromkeys(given, ocp), name or ocp.name, options)
         for values in given.values():
             for parameter in values:
@@ -105,10 +108,9 @@ class Scenarios(Joint):
             signal = self.ocp.model.signals["control"][name]
             # One that runs linearly is the same over the interval where it is so at both ends.
             for at in range(k + (signal.linear and k > 0), k + 1 + signal.linear):
-                assembly.constrain(
-                    f"{name}[{at}] of {other} as of {one}", g.W[where, at] - h.W[where, at],
-                    [h.first + k], scale=signal.scale, stride=0,
-                )  # fmt: skip
+                gap, limits = g.W[where, at] - h.W[where, at], Limits.equality(signal.scale)
+                label = f"{name}[{at}] of {other} as of {one}"
+                assembly.constrain(label, gap, [h.first + k], limits, stride=0)
                 # The bounds of one hold for both: twice, active ones would be dependent.
                 assembly.tie(f"{other}/{name}", f"{one}/{name}", at)
 
@@ -119,8 +121,11 @@ class Scenarios(Joint):
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
         differ = [name for name in self.ocp.given if a[name] is not b[name]]
         moving = [name for name in differ if callable(a[name]) or callable(b[name])]
-        if any((self._course(name, a[name], k) != self._course(name, b[name], k)).any()
-               for name in differ if name not in moving):  # fmt: skip
+        if any(
+            (self._course(name, a[name], k) != self._course(name, b[name], k)).any()
+            for name in differ
+            if name not in moving
+        ):
             return False
         if moving:
             raise InputError(

@@ -94,23 +94,45 @@ class Model:
         return f"<Model {self.name!r}: {'; '.join(kinds) or 'empty'}>"
 
     def state(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
         """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
         return self._limited("state", name, size, lower, upper, scale, guess, unit)
 
     def algebraic(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
         return self._limited("algebraic", name, size, lower, upper, scale, guess, unit)
 
     def control(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "", linear: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+        linear: bool = False,
+    ) -> Any:
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
         own = name, size, lower, upper, scale, guess, unit
         return self._limited("control", *own, linear=bool(linear))
@@ -200,8 +222,9 @@ class Model:
     @property
     def equation_names(self) -> list[str]:
         """The rows of the equations, one below the other."""
-        return [entry for name, rows in self._equations.items()
-                for entry in labels(name, rows.numel())]  # fmt: skip
+        return [
+            entry for name, rows in self._equations.items() for entry in labels(name, rows.numel())
+        ]
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
@@ -235,8 +258,10 @@ class Model:
     def given_controls(self) -> Model:
         """Return a model with the same symbols, whose controls are references and which rests."""
         other = copy.copy(self)
-        controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
-                    for name, s in self.signals["control"].items()}  # fmt: skip
+        controls = {
+            name: Signal.of(name, s.size, unit=s.unit, varying=True)
+            for name, s in self.signals["control"].items()
+        }
         given = {name: replace(s, needed=False) for name, s in self.signals["parameter"].items()}
         other.signals = {**self.signals, "parameter": given | controls, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
@@ -248,8 +273,12 @@ class Model:
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
         """Signals with expressions as limits, and (p) → lower and upper of each in turn."""
-        moving = {name: signal for signals in self.signals.values()
-                  for name, signal in signals.items() if signal.moved != (None, None)}  # fmt: skip
+        moving = {
+            name: signal
+            for signals in self.signals.values()
+            for name, signal in signals.items()
+            if signal.moved != (None, None)
+        }
         columns = [
             ca.DM(numbers) if given is None else ca.repmat(given, signal.size // given.numel(), 1)
             for signal in moving.values()

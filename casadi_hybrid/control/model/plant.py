@@ -126,8 +126,9 @@ class Plant:
         """Measurements, period and own parameters."""
         own = (
             f", {name} = {'a function of time' if callable(value) else value}"
-            for name, value in self.parameters.items() if value is not self.model.values[name]
-        )  # fmt: skip
+            for name, value in self.parameters.items()
+            if value is not self.model.values[name]
+        )
         measured = ", ".join(self.sensors.places)
         return f"<Plant of {self.model.name!r}: {measured} every {self.period:g}{''.join(own)}>"
 

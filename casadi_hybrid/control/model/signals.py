@@ -54,9 +54,16 @@ class Signal:
 
     @classmethod
     def of(
-        cls, name: str, size: int, lower: Any = -np.inf, upper: Any = np.inf, scale: Any = 1.0,
-        guess: Guess = 0.0, unit: str = "", **rest: Any,
-    ) -> Signal:  # fmt: skip
+        cls,
+        name: str,
+        size: int,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+        **rest: Any,
+    ) -> Signal:
         """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")

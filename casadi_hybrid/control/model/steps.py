@@ -119,9 +119,12 @@ def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM,
     s = ca.SX.sym("s")
     here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
     dae = {
-        "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
-        "ode": dt * _own(model, model.moves.rate, here) / of_x, "quad": dt * integrand(*here),
-    }  # fmt: skip
+        "x": x,
+        "t": s,
+        "p": ca.vertcat(u, v, p, t, dt),
+        "ode": dt * _own(model, model.moves.rate, here) / of_x,
+        "quad": dt * integrand(*here),
+    }
     if model.size("algebraic"):
         dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
     return dae, of_x, of_z

@@ -206,10 +206,14 @@ def violation(dense: Dense, n: int) -> Violations:
     limits: list[tuple[str, Array, Signal | Constraint]] = [
         (name, rows[where], model.signals[kind][name])
         for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u))
-        for name, where in model.places(kind).items() if name not in soft
-    ]  # fmt: skip
-    limits += [(c.name, dense.expression(c.expression, at), c)
-               for c in ocp.constraints if c.place == "path" and c.soft is None]  # fmt: skip
+        for name, where in model.places(kind).items()
+        if name not in soft
+    ]
+    limits += [
+        (c.name, dense.expression(c.expression, at), c)
+        for c in ocp.constraints
+        if c.place == "path" and c.soft is None
+    ]
     found: dict[str, Array] = {}
     worst: list[Excess] = []
     for name, rows, limited in limits:
@@ -250,13 +254,18 @@ def curved(ocp: Statement, name: str) -> str:
 
 def outside(ocp: Statement, program: Program) -> str:
     """Say which states are given outside of their limits at an end, as no solve can mend."""
-    given = [("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
-             for name in ocp.fixed]  # fmt: skip
+    given = [
+        ("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
+        for name in ocp.fixed
+    ]
     x, z, u, _, t = ocp.model.arguments
     free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
-    given += [("end", -1, name, value[:, None]) for name, value in targets(ocp, program).items()
-              if f"final {name}" in program.constraints  # else it is soft
-              and not ca.depends_on(ocp.ends[name], free)]  # fmt: skip
+    given += [
+        ("end", -1, name, value[:, None])
+        for name, value in targets(ocp, program).items()
+        if f"final {name}" in program.constraints  # else it is soft
+        and not ca.depends_on(ocp.ends[name], free)
+    ]
     said = []
     for end, at, name, value in given:
         blocks, lower, upper = program.variables, program.lbx, program.ubx
@@ -335,8 +344,12 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """Return the same function by CasADi's integrators."""
     model = dense.ocp.model
     dae, of_x, of_z = dae_of(model, nothing(model))
-    options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
-               "show_eval_warnings": False}  # fmt: skip
+    options = {
+        "abstol": TOLERANCE,
+        "reltol": TOLERANCE,
+        "max_num_steps": _EVALUATIONS,
+        "show_eval_warnings": False,
+    }
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
 
     def flow(k: int, start: Array) -> Array:

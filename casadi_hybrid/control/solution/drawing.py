@@ -27,8 +27,14 @@ LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--
 GREY = "#444444"
 """Colour of lines and dots in a legend that stand for any colour."""
 _POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
-_ACTIVE: dict[str, Any] = {"color": PALETTE[1], "linestyle": "", "marker": "o", "markersize": 6,
-                           "fillstyle": "none", "markeredgewidth": 1.0}  # fmt: skip
+_ACTIVE: dict[str, Any] = {
+    "color": PALETTE[1],
+    "linestyle": "",
+    "marker": "o",
+    "markersize": 6,
+    "fillstyle": "none",
+    "markeredgewidth": 1.0,
+}
 _COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 
@@ -109,9 +115,18 @@ def entry_style(i: int, colour: int | None = None) -> dict[str, Any]:
 def number_entries(ax: Axes, curves: Sequence[Any]) -> None:
     """Say above the panel of a vector which curve is that of which entry."""
     if len(curves) > 1:
-        legend(ax, handles=curves, labels=[f"[{i}]" for i in range(len(curves))], fontsize=8,
-               ncols=min(6, len(curves)), frameon=False, handlelength=1.8, loc="lower right",
-               bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
+        legend(
+            ax,
+            handles=curves,
+            labels=[f"[{i}]" for i in range(len(curves))],
+            fontsize=8,
+            ncols=min(6, len(curves)),
+            frameon=False,
+            handlelength=1.8,
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.97),
+            borderpad=0.0,
+        )
 
 
 def limit_style(has: NDArray[np.bool_], *, own: bool = True) -> dict[str, Any]:
@@ -202,8 +217,9 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
             at, values = read(*dense.each(taus[: more.shape[1] // N]))
             marked.append((at[None], values, more))
     when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))
-    return Panel(limited, times, rows, grid_times, dots, held, not model.discrete,
-                 (when[0], *found))  # fmt: skip
+    return Panel(
+        limited, times, rows, grid_times, dots, held, not model.discrete, (when[0], *found)
+    )
 
 
 def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:

@@ -98,10 +98,19 @@ class _Mesh:
 
 
 def refine(
-    ocp: OptimalControl, x0: Any = None, *, tolerance: float, most: int = 400, rounds: int = 10,
-    n: int = 4, time: float = 0.0, guess: Any = None, integrator: str | None = None,
-    follow: bool = False, **parameters: Any,
-) -> Refined:  # fmt: skip
+    ocp: OptimalControl,
+    x0: Any = None,
+    *,
+    tolerance: float,
+    most: int = 400,
+    rounds: int = 10,
+    n: int = 4,
+    time: float = 0.0,
+    guess: Any = None,
+    integrator: str | None = None,
+    follow: bool = False,
+    **parameters: Any,
+) -> Refined:
     """Solve on finer and finer meshes until the solution holds between the grid points too.
 
     In each round an independent integration (:meth:`Solution.error`) says how far each interval is
@@ -168,9 +177,10 @@ def refine(
     while True:
         given = {
             name: moved_to(value, now.given[name].size, fractions, now.fractions, held=True)
-            if name in now.given and now.given[name].varying else value
+            if name in now.given and now.given[name].varying
+            else value
             for name, value in parameters.items()
-        }  # fmt: skip
+        }
         new = _measured(now, now.solve(x0, time=time, guess=guess, **given), n, integrator)
         reason = _in_the_way(new.solution) if not new.round.success else ""
         if not reason and last is not None and last.round.success and not follow:
@@ -210,9 +220,13 @@ def _measured(ocp: OptimalControl, solution: Solution, n: int, integrator: str |
     beyond = solution.violation().by_interval  # as print(found) and verify look at it
     beyond = beyond if beyond.size else np.zeros(ocp.intervals)
     one = Round(
-        ocp.intervals, float(error.max()), float(beyond.max()), solution.iterations,
-        solution.success, solution.objective,
-    )  # fmt: skip
+        ocp.intervals,
+        float(error.max()),
+        float(beyond.max()),
+        solution.iterations,
+        solution.success,
+        solution.objective,
+    )
     return _Mesh(ocp, solution, error, beyond, one)
 
 
@@ -235,8 +249,11 @@ def _by_mesh(ocp: OptimalControl) -> str:
     before = ca.vertcat(ca.SX(0, 1), *map(ocp.previous, ocp.lagged.values()))
     terms = [(c.name, c.sum, "give integral=") for c in ocp.costs if not c.sum.is_zero()]
     excess = "price a control that is its excess by integral="
-    terms += [(c.name, c.expression, excess if c.soft else "")
-              for c in ocp.constraints if c.place == "path"]  # fmt: skip
+    terms += [
+        (c.name, c.expression, excess if c.soft else "")
+        for c in ocp.constraints
+        if c.place == "path"
+    ]
     moved = "make the control a state and its rate the control"
     found = {name: moved if ca.depends_on(of, before) else remedy for name, of, remedy in terms}
     said = "; ".join(f"{name} ({remedy})" for name, remedy in found.items() if remedy)

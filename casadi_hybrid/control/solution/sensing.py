@@ -90,10 +90,11 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     )
     W = np.concatenate((U, V[:, -1:]), axis=1)
     named, given = by_names(solution.ocp, X, Z, W, P, Y), solution.ocp.given
-    rows = {label: part[:, 0] if label in solution.ocp.freed
-            else part[:, : solution[label].shape[-1]]
-            for label, part in named.items()
-            if label not in given or label in solution.ocp.freed}  # fmt: skip
+    rows = {
+        label: part[:, 0] if label in solution.ocp.freed else part[:, : solution[label].shape[-1]]
+        for label, part in named.items()
+        if label not in given or label in solution.ocp.freed
+    }
     per = {**solution.units, "time": model.time_unit}.get(block.role.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]

@@ -196,8 +196,18 @@ class Solution(Ended):
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
         found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
         costs, objective = Named(found, "cost"), sum(found.values())
-        return cls(ocp, transcription, dense, dense.times, values, costs, program=program, x=x,
-                   objective=objective, **more)  # fmt: skip
+        return cls(
+            ocp,
+            transcription,
+            dense,
+            dense.times,
+            values,
+            costs,
+            program=program,
+            x=x,
+            objective=objective,
+            **more,
+        )
 
     def __getitem__(self, name: str) -> Any:
         """Return a trajectory by name; of a parameter its number or numbers."""
@@ -206,8 +216,11 @@ class Solution(Ended):
 
     @property
     def _constant(self) -> set[str]:
-        return {name for name, signal in self.ocp.given.items()
-                if not signal.varying and name not in self.ocp.lagged}  # fmt: skip
+        return {
+            name
+            for name, signal in self.ocp.given.items()
+            if not signal.varying and name not in self.ocp.lagged
+        }
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
@@ -429,12 +442,16 @@ class Solution(Ended):
         as they are, those of limits in proportion to the length, as parts of an integral.
         """
         old = self.program
-        alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
-                    for of in ("variables", "constraints"))  # fmt: skip
+        alike = all(
+            _shapes(getattr(old, of)) == _shapes(getattr(program, of))
+            for of in ("variables", "constraints")
+        )
         if alike and np.array_equal(self.ocp.fractions, ocp.fractions):
             return {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
-        had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
-                    for one in (self.ocp, ocp))  # fmt: skip
+        had, has = (
+            {name: signal.size for name, signal in one.model.unknowns.items()}
+            for one in (self.ocp, ocp)
+        )
         if had != has:
             raise InputError(
                 f"guess is a solution of {self.ocp.name}, whose states and controls are not those "
@@ -482,14 +499,16 @@ class Solution(Ended):
         pd, samples = pandas(), self.sample(n)
         columns = {
             entry_name(name, i, rows): row
-            for name, rows in samples.rows.items() for i, row in enumerate(rows)
-        }  # fmt: skip
+            for name, rows in samples.rows.items()
+            for i, row in enumerate(rows)
+        }
         return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers,
-                                 units=self.units, costs=self.costs)  # fmt: skip
+        saved = storing.Saved.of(
+            self, self.ocp.name, self.values, self.multipliers, units=self.units, costs=self.costs
+        )
         return saved.write(path)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.model import Model
 from casadi_hybrid.control.model.plant import first_guess
 from casadi_hybrid.control.model.signals import by_name, column, known, number, numbers, sides
@@ -75,8 +76,12 @@ def steady(
     """
     if not isinstance(model, Model):
         raise InputError(f"model must be a Model, got {type(model).__name__}")
-    start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
-             for name, where in model.places(kind).items()}  # fmt: skip
+    start = {
+        name: begin[where]
+        for kind in KINDS
+        for begin in [first_guess(model, kind)]
+        for name, where in model.places(kind).items()
+    }
     values = dict(model.values)
     for name, value in by_name(parameters, "parameters").items():
         size = known(name, model.signals["parameter"], "parameter").size
@@ -84,8 +89,9 @@ def steady(
     # Of a reference with a column a grid point, the first.
     first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
     p = model.numbers(first, time)
-    model = model.limited({name: sides(name, pair[0].size, *pair)
-                           for name, pair in model.limits_by(p).items()})  # fmt: skip
+    model = model.limited(
+        {name: sides(name, pair[0].size, *pair) for name, pair in model.limits_by(p).items()}
+    )
     signals = model.unknowns
     for name, value in by_name(guess, "guess").items():
         start[name] = column(value, known(name, signals, "quantity").size, f"guess of {name!r}")
@@ -95,30 +101,32 @@ def steady(
     of: dict[str, Any] = {}
     for name, s in signals.items():
         given = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
-        begin, lower, upper = (np.where(np.isnan(given), side, given)
-                               for side in (start[name], s.lower, s.upper))  # fmt: skip
-        of[name] = assembly.variable(name, s.size, [0], lower=lower, upper=upper, start=begin,
-                                     scale=s.scale)  # fmt: skip
+        begin, lower, upper = (
+            np.where(np.isnan(given), side, given) for side in (start[name], s.lower, s.upper)
+        )
+        of[name] = assembly.variable(name, replace(s, lower=lower, upper=upper), [0], begin)
         assembly.cost += 0.5 * ca.sumsqr((of[name] - begin) / s.scale)
     x, a, u = (ca.vertcat(ca.SX(0, 1), *(of[name] for name in model.signals[k])) for k in KINDS)
     moved = model.moves.rate(x, a, u, p, time) - (x if model.discrete else 0)
     word, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
     for name, where in model.places("state").items():
         row, unit = f"{word} of {name}", units[name]
-        assembly.constrain(row, moved[where], [0], scale=signals[name].scale)
+        assembly.constrain(row, moved[where], [0], Limits.equality(signals[name].scale))
         units[row] = unit and unit + per
     if model.size("algebraic"):
         rows = model.moves.equations(x, a, u, p, time)
-        assembly.constrain("equations", rows, [0], entries=model.equation_names)
+        names = tuple(model.equation_names)
+        assembly.constrain("equations", rows, [0], Limits.equality(1.0), entries=names)
     program = assembly.build()
-    names = named(program, units)
+    labels = named(program, units)
     for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
-        solver = nlpsol("steady", "hybrid", dict(program.nlp), {**names, "constr_viol_tol": tol})
+        solver = nlpsol("steady", "hybrid", dict(program.nlp), {**labels, "constr_viol_tol": tol})
         found = solver(**program.arguments)
         if solver.stats()["success"]:
             break
     if not solver.stats()["success"]:
         raise InputError(f"no steady state of {model.name} was found: {solver.explain()}")
     point = program.unpack(found["x"])
-    return Steady(*({name: number(point[name].ravel()) for name in model.signals[kind]}
-                    for kind in KINDS))  # fmt: skip
+    return Steady(
+        *({name: number(point[name].ravel()) for name in model.signals[kind]} for kind in KINDS)
+    )

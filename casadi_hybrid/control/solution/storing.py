@@ -96,14 +96,13 @@ class Saved(ByName):
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
-        for prefix, part in ocp.prefixed.items():
-            for name in part.limitable:
-                pair: Any = self.limits.get(f"{prefix}{name}", ())
-                now = program.limits.get(f"{prefix}{name}", ())
-                if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
-                    program = program.with_limits(
-                        name, part.limitable[name], pair[0], pair[1], prefix
-                    )
+        labels_of = (
+            f"{prefix}{n}" for prefix, part in ocp.prefixed.items() for n in part.limitable
+        )
+        for label in labels_of:
+            pair: Any = self.limits.get(label, ())
+            if len(pair) and not np.array_equal(program.limits.get(label, ()), pair):
+                program = program.with_limits(label, *pair)  # changed by hand
         if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
             raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
         return program
@@ -160,10 +159,12 @@ def unpacked(path: str | Path, key: str, what: str) -> Any:
 def identity(program: Program) -> dict[str, Any]:
     """Return what tells a program from another: names, shapes and scales of its blocks."""
     return {
-        kind: [[name, list(block.shape), float(np.sum(block.scale))]
-               for name, block in getattr(program, kind).items()]
+        kind: [
+            [name, list(block.shape), float(np.sum(block.scale))]
+            for name, block in getattr(program, kind).items()
+        ]
         for kind in ("variables", "parameters", "constraints")
-    }  # fmt: skip
+    }
 
 
 def alike(program: Program, solved: Mapping[str, Any], said: str) -> Program:

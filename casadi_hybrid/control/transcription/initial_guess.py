@@ -25,9 +25,13 @@ from casadi_hybrid.utils.errors import InputError
 
 
 def start_values(
-    ocp: Statement, program: Program, state: Array | None, time: float, guess: Any,
+    ocp: Statement,
+    program: Program,
+    state: Array | None,
+    time: float,
+    guess: Any,
     parameters: Mapping[str, Any],
-) -> Program:  # fmt: skip
+) -> Program:
     """Return the program with the values of a solve.
 
     Args:
@@ -130,8 +134,10 @@ def targets(ocp: Statement, program: Program) -> dict[str, Array]:
     numbers = np.append(program.stacked(ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
-    return {name: finite(value, model.signals["state"][name].size, f"final {name!r}")
-            for name, value in zip(ocp.ends, values, strict=True)}  # fmt: skip
+    return {
+        name: finite(value, model.signals["state"][name].size, f"final {name!r}")
+        for name, value in zip(ocp.ends, values, strict=True)
+    }
 
 
 def _guess(ocp: Statement, program: Program, guess: Any) -> dict[str, Array]:

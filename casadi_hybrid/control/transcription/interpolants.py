@@ -53,8 +53,9 @@ class Interpolant:
             return np.zeros((size, s.size))
         near, root = of.Z[:, k] + s * np.diff(of.Z)[:, k], self.model.moves.algebraic
         own = p[: self.model.size("parameter")]
-        return np.hstack([np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
-                          for j in range(s.size)])  # fmt: skip
+        return np.hstack(
+            [np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j])) for j in range(s.size)]
+        )
 
 
 class Held(Interpolant):

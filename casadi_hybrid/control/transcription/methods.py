@@ -127,13 +127,13 @@ class _Shooting(Method):
                 f"{model.name} is discrete; there are no inner points between its steps"
             )
         taus, function = self.inner_points, plain_step(self.step, model)
-        z, u, v, p, t, dt = _columns(horizon)
-        x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
-        found = [
-            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), own, t, s * dt])
+        z, u, v, _, t, dt = _columns(horizon)
+        x, p = horizon.X[:, :-1], horizon.model_parameters[:, : horizon.N]
+        points = [
+            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), p, t, s * dt])
             for s in taus.tolist()
         ]
-        X, _, Z = (ca.vertcat(*parts) for parts in zip(*found, strict=True))
+        X, _, Z = (ca.vertcat(*parts) for parts in zip(*points, strict=True))
         _hold(horizon, taus, X, Z)
 
 
@@ -231,8 +231,9 @@ class Collocation(Method):
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
         if model.discrete:
-            raise InputError(f"{model.name} is discrete; collocation is for rates. Take "
-                             "MultipleShooting()")  # fmt: skip
+            raise InputError(
+                f"{model.name} is discrete; collocation is for rates. Take MultipleShooting()"
+            )
         return ca.SX
 
     def connect(self, horizon: Horizon) -> Any:
@@ -251,10 +252,10 @@ class Collocation(Method):
             horizon.close("continuity", gaps)
         horizon.close("dynamics", ca.reshape(defects, nx, N * degree), degree)
         if nz:
-            stages = np.repeat(horizon.stages(), degree).tolist()
+            stages = horizon.stages(repeat=degree)
             equations = ca.reshape(equations, nz, N * degree)
-            horizon.constrain("equations", equations, stages, stride=degree,
-                              scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
+            layout = {"stride": degree, "entries": tuple(model.equation_names)}
+            horizon.equate("equations", equations, stages, horizon.sizes, **layout)
         if inner or nz:
             horizon.inside = X, Z
         if inner + self.inner:
@@ -300,33 +301,32 @@ def _columns(horizon: Horizon) -> list[Any]:
     return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 
 
-def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:
-    """Say where constraints hold, and add rows of the declared limits there.
+def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, unknowns: int = 0) -> None:
+    """Let constraints hold at fractions of the intervals, and add rows of the limits there.
 
-    Of states and algebraic states a column an interval has them at all fractions; at the first
-    ``own`` of these they are unknowns, which have their limits.
+    X and Z stack the states and algebraic states at all fractions, a column an interval. At the
+    first fractions they are ``unknowns``, which have their limits as bounds.
     """
-    several = taus.size - own
-    stages = np.repeat(horizon.stages(), several).tolist()
-    found = []
+    several = taus.size - unknowns
+    stages = horizon.stages(repeat=several)
+    columns = []
     for kind, stacked in (("state", X), ("algebraic", Z)):
         size = horizon.model.size(kind)
         if several:
-            rows = ca.reshape(stacked[own * size :, :], size, len(stages))
+            rows = ca.reshape(stacked[unknowns * size :, :], size, len(stages))
             horizon.limit(kind, rows, "between", stages, several)
-        found.append(ca.reshape(stacked, size, horizon.N * taus.size))
-    horizon.between = (taus, *found)
+        columns.append(ca.reshape(stacked, size, horizon.N * taus.size))
+    horizon.between = (taus, *columns)
 
 
 def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
     """Add the unknowns of a kind at points between the grid points, and return them."""
     rows = [horizon.assembly.kind(0, horizon.N * each_interval)]
-    if not each_interval:
-        return rows[0]
-    stages = np.repeat(horizon.stages(), each_interval).tolist()
-    for name, signal in horizon.model.signals[kind].items():
+    signals = horizon.model.signals[kind] if each_interval else {}
+    for name, signal in signals.items():
         start = np.stack([np.interp(at, horizon.fractions, row) for row in horizon.guess[name]])
-        rows.append(horizon.unknown(name, signal, stages, start, each_interval, "inside"))
+        stages = horizon.stages(repeat=each_interval)
+        rows.append(horizon.unknown(signal, stages, start, each_interval, "inside"))
     return ca.vertcat(*rows)
 
 

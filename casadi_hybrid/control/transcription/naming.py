@@ -26,8 +26,10 @@ def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[s
         own = units_of(ocp, program.part(prefix) if prefix else program)
         units |= {f"{prefix}{name}": unit for name, unit in own.items()}
         begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
-        begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
-                   for name, wanted in ocp.ends.items()}  # fmt: skip
+        begins |= {
+            f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
+            for name, wanted in ocp.ends.items()
+        }
     return named(program, units, begins)
 
 
@@ -59,5 +61,8 @@ def units_of(ocp: Statement, program: Program) -> dict[str, str]:
     of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
     of |= {c.quantity: c.unit for c in ocp.constraints}
     blocks = (*program.variables.items(), *program.constraints.items())
-    return {name: of[block.role.quantity] for name, block in blocks
-            if block.role.quantity in of and block.role.kind != "violation"}  # fmt: skip
+    return {
+        name: of[block.role.quantity]
+        for name, block in blocks
+        if block.role.quantity in of and block.role.kind != "violation"
+    }

@@ -54,10 +54,17 @@ class Statement:
     """
 
     def __init__(
-        self, model: Model, *, duration: float | Free, intervals: int, method: Method | None = None,
-        mesh: Any = None, unroll: bool | None = None, name: str | None = None,
+        self,
+        model: Model,
+        *,
+        duration: float | Free,
+        intervals: int,
+        method: Method | None = None,
+        mesh: Any = None,
+        unroll: bool | None = None,
+        name: str | None = None,
         solver: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
         self.model = model
@@ -149,8 +156,13 @@ class Statement:
         said = [moves.rate(*arguments), moves.equations(*arguments)]
         said += [ca.vertcat(c.integral, c.sum, c.start, c.end) for c in self.costs]
         said += [constraint.expression for constraint in self.constraints]
-        return [n for n in names if ca.depends_on(ca.vertcat(*said),
-                self._symbols[n] if n in self.signals else self.model.symbol(n))]  # fmt: skip
+        return [
+            n
+            for n in names
+            if ca.depends_on(
+                ca.vertcat(*said), self._symbols[n] if n in self.signals else self.model.symbol(n)
+            )
+        ]
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
@@ -206,8 +218,15 @@ class Statement:
         if price is not None:
             self.minimize(label, sum=ca.dot(ca.DM(given["price"]), change**2))
         if limit is not None:
-            self.path(label, change, lower=-given["limit"], upper=given["limit"],
-                      scale=signal.scale, unit=signal.unit, at="intervals")  # fmt: skip
+            self.path(
+                label,
+                change,
+                lower=-given["limit"],
+                upper=given["limit"],
+                scale=signal.scale,
+                unit=signal.unit,
+                at="intervals",
+            )
             self.slewed.append(label)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
@@ -251,9 +270,14 @@ class Statement:
                 self.cycles.append(name)
 
     def minimize(
-        self, name: str, *, integral: Any = None, sum: Any = None, start: Any = None,
+        self,
+        name: str,
+        *,
+        integral: Any = None,
+        sum: Any = None,
+        start: Any = None,
         end: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
 
         The sum takes each interval once, at its beginning.
@@ -277,10 +301,18 @@ class Statement:
         self.costs.append(Cost(name, **parts))
 
     def path(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
         at: str = "inside",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
         These are the grid points, the points of a collocation, and the ``inner`` points of the
@@ -291,16 +323,32 @@ class Statement:
         self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
 
     def at_start(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
+    ) -> None:
         """Add lower ≤ expression ≤ upper at the start."""
         self._constrain(name, "start", expression, lower, upper, equal, scale, soft, unit)
 
     def at_end(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
+    ) -> None:
         """Add lower ≤ expression ≤ upper at the end."""
         self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
 
@@ -314,8 +362,19 @@ class Statement:
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         at = "inside" if name in self.model.signals["state"] else "unknowns"
-        self._constrain(f"limits of {name}", "path", self.model.symbol(name), signal.lower,
-                        signal.upper, None, signal.scale, soft, signal.unit, at, name)  # fmt: skip
+        self._constrain(
+            f"limits of {name}",
+            "path",
+            self.model.symbol(name),
+            signal.lower,
+            signal.upper,
+            None,
+            signal.scale,
+            soft,
+            signal.unit,
+            at,
+            name,
+        )
         self.softened.append(name)
 
     def free(
@@ -423,9 +482,19 @@ class Statement:
         self.even = bool(np.ptp(lengths) <= SAME * lengths[0])
 
     def _constrain(
-        self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
-        scale: Any, soft: Any, unit: str, at: str = "inside", of: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        place: str,
+        expression: Any,
+        lower: Any,
+        upper: Any,
+        equal: Any,
+        scale: Any,
+        soft: Any,
+        unit: str,
+        at: str = "inside",
+        of: str = "",
+    ) -> None:
         self._open()
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
