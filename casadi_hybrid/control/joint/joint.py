@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from casadi_hybrid.control.model.signals import Array, by_name, column, known
+from casadi_hybrid.control.model.signals import Array, Values, by_name, column, known
 from casadi_hybrid.control.solution import storing
 from casadi_hybrid.control.solution.ocp import (
     OptimalControl,
@@ -159,11 +159,7 @@ class Joint(TranscribedProblem):
         return self.with_numbers(state, at, parameters, by_name(guess, "guess"))
 
     def with_numbers(
-        self,
-        state: Array | None,
-        time: float,
-        parameters: Mapping[str, Any],
-        guess: Mapping[str, Any] | None = None,
+        self, state: Array | None, time: float, parameters: Values, guess: Values | None = None
     ) -> Program:
         """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
@@ -201,14 +197,14 @@ class Joint(TranscribedProblem):
         return stated(program, parts)
 
     def solution(
-        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+        self, program: Program, outputs: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> JointSolution:
         """Return the result of a solver of CasADi for a program of :meth:`numbers`, by name."""
-        ending, parts = ended(found, stats, explanation), {}
+        ending, parts = ended(outputs, stats, explanation), {}
         for label, part in self.parts.items():
             view = replace(program.part(f"{label}/"), together=self._together[label])
             parts[label] = Solution.of(part, self.transcriptions[f"{label}/"], view, **ending)
-        return JointSolution(parts, program=program, objective=float(found["f"]), **ending)
+        return JointSolution(parts, program=program, objective=float(outputs["f"]), **ending)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:

@@ -85,10 +85,10 @@ def worst_excess(
     side, limit = ("lower", lower) if below[at] > above[at] else ("upper", upper)
     if lower[at] == upper[at]:
         side = "equal"
-    label, scaled, time = (
+    label, time, scaled = (
         entry_name(name, int(entry), rows),
-        float(beyond[at]),
         float(times[column]),
+        float(beyond[at]),
     )
     amount = scaled * float(scale[at])
     return beyond, Excess(

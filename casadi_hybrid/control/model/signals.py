@@ -18,6 +18,7 @@ from casadi_hybrid.utils.inputs import count
 Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
 Places = Mapping[str, slice]
+Values = Mapping[str, Any]
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from casadi_hybrid.control.model.signals import Array, Signal, known
+from casadi_hybrid.control.model.signals import Array, Signal, Values, known
 from casadi_hybrid.control.solution.dense import Dense
 from casadi_hybrid.problem.point.working_set import LOWER, UPPER, active_sides
 from casadi_hybrid.utils.errors import InputError
@@ -55,11 +54,7 @@ class Panel:
 
 
 def draw(
-    parts: Mapping[str, Any],
-    names: Sequence[str] | None,
-    label: str | None,
-    tol: float,
-    path: str | Path | None,
+    parts: Values, names: Sequence[str] | None, label: str | None, tol: float, path: Any
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
     chosen: dict[str, Any] = {}  # by default all unknowns and path constraints
@@ -140,7 +135,7 @@ def stacked_axes(
     return fig, flat[:count]
 
 
-def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
+def _panels(parts: Values, name: str, tol: float) -> dict[int, Panel]:
     """Return the panel of each part that has the quantity, by the part's number."""
     panels: dict[int, Panel] = {}
     for i, part in enumerate(parts.values()):

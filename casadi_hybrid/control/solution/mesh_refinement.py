@@ -39,7 +39,7 @@ class Round:
         error: the largest distance from an independent integration, in units of the scale.
         violation: the largest excess over a hard limit in between, in units of the scale.
         iterations: of the solver.
-        success: whether the solver found a solution.
+        success: True if the solver converged.
         objective: of the solution.
         note: reason to reject the solve: no solution, or another trajectory.
     """
@@ -298,6 +298,7 @@ def _in_the_way(solution: Solution) -> str:
 
 def _finer(mesh: _Mesh, tolerance: float) -> Array:
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
+    # An error e ∝ hᵠ falls to the aim if the interval is cut into (e / aim)^(1/q) parts.
     pieces = np.ones(error.size)
     for values, q in ((error, ocp.method.order), (beyond, 2)):
         bad = values > tolerance

@@ -214,10 +214,10 @@ class OptimalControl(Statement, TranscribedProblem):
         return stated(program, {"": (ocp.limited(program.limits), ocp.transcriptions[""])})
 
     def solution(
-        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+        self, program: Program, outputs: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
         """Return the result of a solver of CasADi for a program of :meth:`numbers`, by name."""
-        ending = ended(found, stats, explanation)
+        ending = ended(outputs, stats, explanation)
         return Solution.of(self, self.transcriptions[""], program, **ending)
 
 
@@ -234,9 +234,9 @@ def solved(
     return outputs, stats, "" if stats["success"] else str(solver.explain())
 
 
-def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
+def ended(outputs: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
     """Return x, lam_x and lam_g of CasADi's outputs, with statistics and explanation."""
-    point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
+    point = {key: np.asarray(ca.DM(outputs[key])).ravel() for key in ("x", "lam_x", "lam_g")}
     return {**point, "stats": dict(stats), "explanation": explanation}
 
 

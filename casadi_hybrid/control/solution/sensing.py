@@ -81,6 +81,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)
     read = solution.transcription.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
+    # Chain rule: the trajectories' derivative in the direction (dx/dp, dp) of each entry.
     directions = []
     for entries, dx in zip(places.T, of_x.T, strict=True):
         dp = np.isin(np.arange(program.p.size), entries).astype(float)

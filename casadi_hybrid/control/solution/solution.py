@@ -268,7 +268,7 @@ class Solution(Ended):
     def at(self, times: Any) -> Samples:
         """Return every quantity by name at times of the horizon; see :class:`Dense`.
 
-        Where a held control jumps it has the value of the interval that begins there.
+        At a jump a held control has the value of the interval that begins.
 
         Args:
             times: a vector, or one number, for which the values have no axis of time.
@@ -430,6 +430,7 @@ class Solution(Ended):
                 f"guess is a solution of {self.ocp.name}, whose states and controls are not those "
                 f"of {ocp.name}: {sizes[0]}, not {sizes[1]}"
             )
+        # k: the old interval that has the middle of each new one.
         fractions, before = ocp.fractions, self.ocp.fractions
         k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
         ratio = np.diff(fractions) / np.diff(before)[k]

@@ -86,7 +86,7 @@ class Assembly:
         self.cost = ca.densify(self.cost)  # where nothing is minimized it has no entry
         if self.kind is ca.SX:
             nlp = {"x": x[order["x"]], "p": p, "f": self.cost, "g": g[order["g"]]}
-        else:
+        else:  # MX: a function of pieces of one column, for an MX column must be one symbol
             graph = self._graph("graph", [self.cost, g])
             z, q = ca.MX.sym("x", x.numel()), ca.MX.sym("p", p.numel())
             f, g = graph.call(self._pieces(z, q), True, False)
@@ -102,6 +102,7 @@ class Assembly:
                 name: replace(block, where=place[block.where])
                 for name, block in self._blocks[key].items()
             }
+        # A tied unknown has no bounds of its own: twice, active bounds would be dependent.
         ties = np.arange(values["x0"].size)
         for *names, column in self._ties:
             pair = (blocks["variables"][name] for name in names)

@@ -10,6 +10,7 @@ import numpy as np
 from casadi_hybrid.control.model.signals import (
     Array,
     LackingError,
+    Values,
     between,
     by_name,
     finite,
@@ -25,22 +26,17 @@ from casadi_hybrid.utils.errors import InputError
 
 
 def start_values(
-    ocp: Statement,
-    program: Program,
-    state: Array | None,
-    time: float,
-    guess: Any,
-    parameters: Mapping[str, Any],
+    ocp: Statement, program: Program, state: Array | None, time: float, guess: Any, values: Values
 ) -> Program:
     """Return the program, or a part of one, with the values of a solve.
 
     Args:
         state: at the start, a checked column; None keeps the program's state.
         guess: start values by name; None keeps the program's start.
-        parameters: unchecked values by name.
+        values: unchecked values of parameters by name.
     """
     blocks, p = program.parameters, program.p.copy()
-    for name, value in _parameters(ocp, parameters, time, blocks).items():
+    for name, value in _parameters(ocp, values, time, blocks).items():
         p[blocks[name].where] = value.ravel(order="F")
     if state is not None:
         slices = ocp.model.places("state")

@@ -35,6 +35,7 @@ class Interpolant:
     def states(self, k: Whole, s: Array) -> Array:
         """Return the states, one column a point."""
         of = self.of
+        # Hermite's cubic: x₀ + s Δ + s (1 − s) ((1 − s) (h ẋ₀ − Δ) − s (h ẋ₁ − Δ)).
         first, change = of.X[:, k], of.X[:, k + 1] - of.X[:, k]
         begins, ends = (
             np.diff(of.times)[k] * of.rates_at(j, u[:, k], k) - change
@@ -51,6 +52,7 @@ class Interpolant:
         of, size = self.of, self.model.size("algebraic")
         if not (s.size and size):
             return np.zeros((size, s.size))
+        # Newton's method starts at the linear interpolation of the grid points.
         near, root = of.Z[:, k] + s * np.diff(of.Z)[:, k], self.model.moves.algebraic
         p = p[: self.model.size("parameter")]
         return np.hstack(

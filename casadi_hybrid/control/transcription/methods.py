@@ -290,6 +290,7 @@ class Collocation(Method):
             rates.append(dt * model.moves.rate(*point, model_p, time))
             equations.append(model.moves.equations(*point, model_p, time))
             total += weights[j] * dt * integrand(*point, p, time)
+        # dp/ds at the points less dt times the rate; the end less the polynomial at s = 1.
         defects = ca.mtimes(points, ca.DM(slopes)) - ca.horzcat(*rates)
         gap = y - ca.mtimes(points, ca.DM(ends))
         arguments = [x, ca.vec(X), ca.vec(Z), y, u, v, p, t, dt]

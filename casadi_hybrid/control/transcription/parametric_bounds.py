@@ -1,6 +1,6 @@
 """Limits that are expressions of parameters: bounds of a solve, their slopes, and export to C.
 
-Where unknowns of several parts are equal, the tightest of their limits holds.
+The tightest limit holds for an unknown that several parts have in common.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ def followed(program: Program) -> Program:
     bounds: dict[str, Any] = {}
     for key, rows in limited.rows.items():
         if rows.places.size:
+            # ufunc.at: a place may occur several times, for unknowns that parts have in common.
             bounds[key] = getattr(program, key).copy()
             infinite, tighter = (-np.inf, np.maximum) if key[0] == "l" else (np.inf, np.minimum)
             bounds[key][rows.places] = infinite

@@ -23,8 +23,8 @@ class Role:
     Attributes:
         quantity: name of the quantity or constraint, without the prefix of a part; empty for a
             block of several.
-        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"`` of
-            a soft limit; ``"initial"`` state; ``"dynamics"``.
+        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"``,
+            ``"initial"`` or ``"dynamics"``.
         place: in the intervals: ``"inside"``, ``"between"``, ``"at begin"``, ``"at end"`` or empty.
         side: ``"lower"`` or ``"upper"`` of a soft limit, else empty.
         entries: of the quantity, a row of the block each; None for all.
@@ -45,14 +45,13 @@ class Block:
     """A named matrix of unknowns, parameters or rows.
 
     Attributes:
-        where: places of its entries in the program's columns, column by column of the matrix.
+        where: places of the entries in the program's columns, column by column of the matrix.
         shape: of the matrix.
-        scale: divisors of its entries in the program.
-        stride: number of its columns that belong to one interval of a trajectory; 0 for a block
-            that is no trajectory.
-        entries: names of its rows; none if they have numbers.
-        role: its meaning.
-        part, name: prefix of the part that it belongs to, and its name there.
+        scale: divisors of the entries in the program.
+        stride: number of columns for one interval of a trajectory; 0 for other blocks.
+        entries: names of the rows; empty if they have numbers.
+        role: meaning of the block.
+        part, name: prefix of the part of the block, and the name in the part.
     """
 
     where: np.ndarray
@@ -96,13 +95,13 @@ class Program:
     Attributes:
         name: of the problem.
         nlp: CasADi's dictionary with ``x``, ``p``, ``f``, ``g``.
-        x0, lbx, ubx, lbg, ubg, p: numbers, in the program's own (scaled) unknowns.
+        x0, lbx, ubx, lbg, ubg, p: values, in the program's own (scaled) unknowns.
         variables, parameters, constraints: blocks by name.
         stages: for ``x`` and ``g`` the stage of each entry; −1 for entries of no stage.
         after: for ``x`` and ``g`` the place of each entry one interval later.
-        limits: those that are not as declared, lower and upper in physical units, by the name of a
-            state, a control or a constraint.
-        ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
+        limits: changed limits, lower and upper in physical units, by the name of a state, a control
+            or a constraint.
+        ties: for each unknown the place of its bounds: its own, or the place of an equal unknown.
         following: limits that follow the parameters, see :func:`following`.
         together: of a part, by the name of a parameter: places of the entries that a solve sets by
             this name in all parts, a row each.
@@ -160,11 +159,11 @@ class Program:
         return _entries(self.variables, self.n)
 
     def names_at(self, times: Array, time_unit: str) -> tuple[list[str], list[str]]:
-        """Names of unknowns and of rows with the times of their stages: ``speed at 1.4 s``."""
-        said = np.array([f" at {time:.4g} {time_unit}".rstrip() for time in times])
-        when = {key: said[np.minimum(at, times.size - 1)] for key, at in self.stages.items()}
-        names = _entries(self.variables, self.n, when["x"])
-        return names, _entries(self.constraints, self.m, when["g"])
+        """Return names of unknowns and of rows with times of their stages: ``speed at 1.4 s``."""
+        words = np.array([f" at {time:.4g} {time_unit}".rstrip() for time in times])
+        last = times.size - 1
+        of_x, of_g = (words[np.minimum(self.stages[key], last)] for key in ("x", "g"))
+        return _entries(self.variables, self.n, of_x), _entries(self.constraints, self.m, of_g)
 
     def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
         """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
@@ -249,14 +248,10 @@ class Program:
         return replace(self, **bounds, limits={**self.limits, label: (lower, upper)})
 
     def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
-        """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
+        """Return ``x0, lam_x0, lam_g0`` of a later solve from a point in the program's unknowns.
 
-        Columns of every block move left by the intervals, and the last is kept. That is right on an
-        even grid of a fixed duration.
-
-        Args:
-            x, lam_x, lam_g: of a solution, in the program's own unknowns.
-            intervals: how many have gone by.
+        The columns of every block move left by a number of intervals; the last is repeated. The
+        shift is exact on an even grid of a fixed duration.
         """
         start = {}
         for name, kind, stacked in (("x0", "x", x), ("lam_x0", "x", lam_x), ("lam_g0", "g", lam_g)):

@@ -351,12 +351,9 @@ class Statement:
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         at = "inside" if name in self.model.signals["state"] else "unknowns"
-        label, symbol, sides = (
-            f"limits of {name}",
-            self.model.symbol(name),
-            (signal.lower, signal.upper, None),
-        )
+        label, sides = f"limits of {name}", (signal.lower, signal.upper, None)
         attributes = {"unit": signal.unit, "at": at, "of": name}
+        symbol = self.model.symbol(name)
         self._constrain(label, "path", symbol, sides, signal.scale, soft, **attributes)
         self.softened.append(name)
 

@@ -31,7 +31,7 @@ class Transcription:
     Attributes:
         trajectories: states, algebraic states, controls at the beginning and at the end of each
             interval, parameters, times, the costs one below the other, outputs.
-        points: states and algebraic states between the grid points, where there are any.
+        points: states and algebraic states that are unknowns between the grid points.
     """
 
     program: Program
@@ -63,8 +63,7 @@ def read(
 def lay_phase(
     ocp: Statement,
     assembly: Assembly,
-    *,
-    prefix: str = "",
+    prefix: str,
     before: Horizon | None = None,
     weight: float = 1.0,
 ) -> tuple[Horizon, Any]:
@@ -217,12 +216,7 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
 
 
 def _soften(
-    horizon: Horizon,
-    constraint: Constraint,
-    name: str,
-    rows: Any,
-    stages: list[int],
-    layout: dict[str, Any],
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], layout: Any
 ) -> None:
     """Add rows with violations s ≥ 0: lower ≤ rows + s, rows − s ≤ upper, and the price of s."""
     soft, scale, role = constraint.soft, constraint.scale, layout["role"]
@@ -241,6 +235,7 @@ def _soften(
             limits = Limits(**bounds, scale=scale[finite])
             layout["role"] = replace(role, side=side, entries=tuple(finite))
             horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, limits, **layout)
+    # ℓ·(s/unit) + q·(s/unit)², summed over entries and points.
     linear, quadratic = ca.DM(soft.linear / unit), ca.DM(soft.quadratic / unit**2)
     price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price
