@@ -18,15 +18,12 @@ class Excess:
     """The largest excess over a limit, between the grid points or where it should hold.
 
     Attributes:
-        name: of the quantity or constraint, with the number of its entry.
-        amount: in its unit.
-        scaled: divided by the scale.
-        limit: that is exceeded.
-        side: ``"lower"``, ``"upper"``, or of an equation ``"equal"``.
-        time: when.
+        name: of the quantity or constraint, with the number of the entry.
+        amount, scaled: excess in ``unit``, and divided by the scale.
+        limit, side: the exceeded limit; ``"lower"``, ``"upper"``, or ``"equal"`` of an equation.
+        time, time_unit: of the excess.
         unit: of amount and limit.
-        time_unit: of the time.
-        of: the quantity or constraint, without the number of its entry.
+        of: the quantity or constraint, without the number of the entry.
     """
 
     name: str
@@ -85,15 +82,9 @@ def worst_excess(
     side, limit = ("lower", lower) if below[at] > above[at] else ("upper", upper)
     if lower[at] == upper[at]:
         side = "equal"
-    label, time, scaled = (
-        entry_name(name, int(entry), rows),
-        float(times[column]),
-        float(beyond[at]),
-    )
-    amount = scaled * float(scale[at])
-    return beyond, Excess(
-        label, amount, scaled, float(limit[at]), side, time, limited.unit, time_unit
-    )
+    label, scaled = entry_name(name, int(entry), rows), float(beyond[at])
+    amount, value, time = scaled * float(scale[at]), float(limit[at]), float(times[column])
+    return beyond, Excess(label, amount, scaled, value, side, time, limited.unit, time_unit)
 
 
 def in_unit(value: float, unit: str) -> str:
