@@ -388,7 +388,7 @@ def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
         Solution.load(cheap, swing(Collocation(), price=3e-7))
     early = swing(Collocation())
     early.options["max_iter"] = 1
-    program = early.numbers().with_limits("torque", early.limitable["torque"], *np.c_[-0.5, 0.5].T)
+    program = early.numbers().with_limits("torque", *np.c_[-0.5, 0.5].T)
     stopped = early.solution(program, *solved(early.solver, program, {}))
     again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
     assert (again.success, again.violation().largest) == (False, stopped.violation().largest)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from casadi_hybrid.control.model.signals import Array, by_name, column, known
+from casadi_hybrid.control.model.signals import Array, Values, by_name, column, known
 from casadi_hybrid.control.solution import storing
 from casadi_hybrid.control.solution.ocp import (
     OptimalControl,
@@ -33,11 +33,11 @@ class JointSolution(Ended):
     Attributes:
         parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
             the multipliers of its own rows.
-        program: all of it, with the numbers of the solve.
+        program: of all parts, with the values of the solve.
         x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
         objective: the (weighted) sum of the costs.
         stats: the solver's.
-        explanation: in sentences, what is wrong with a point that is no solution.
+        explanation: reasons in sentences if the point is no solution.
     """
 
     parts: Mapping[str, Solution]
@@ -45,13 +45,11 @@ class JointSolution(Ended):
     def __str__(self) -> str:
         """Status, costs of each part, and flaws."""
         parts = ", ".join(f"{name} {part.objective:.6g}" for name, part in self.parts.items())
-        said = f"{self._ending}: objective {self.objective:.6g} ({parts})"
-        noted = {
-            name: part.cautions if self.success else part.another_guess
-            for name, part in self.parts.items()
-        }
-        wrong = [f"{name}: {text}" for name, text in noted.items() if text]
-        return "\n".join(filter(None, (said, *wrong, self.explanation)))
+        lines = [f"{self._ending}: objective {self.objective:.6g} ({parts})"]
+        for name, part in self.parts.items():
+            flaws = part.cautions if self.success else part.another_guess
+            lines += [f"{name}: {flaws}"] if flaws else []
+        return "\n".join(filter(None, (*lines, self.explanation)))
 
     __repr__ = __str__
 
@@ -88,7 +86,7 @@ class JointSolution(Ended):
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path.
 
-        What :meth:`Saved.read` says of it has names such as ``ascent/speed`` and ``ascent/times``.
+        :meth:`Saved.read` of it has names such as ``ascent/speed`` and ``ascent/times``.
         """
         rows: dict[str, Array] = {}
         units: dict[str, str] = {}
@@ -99,20 +97,18 @@ class JointSolution(Ended):
             multipliers |= {f"{name}/{key}": values for key, values in part.multipliers.items()}
             units |= {f"{name}/{key}": unit for key, unit in part.units.items()}
         costs = {name: part.objective for name, part in self.parts.items()}
-        saved = storing.Saved.of(self, self.program.name, rows, multipliers,
-                                 units=units, costs=costs)  # fmt: skip
-        return saved.write(path)
+        more = {"units": units, "costs": costs}
+        return storing.Saved.of(self, self.program.name, rows, multipliers, **more).write(path)
 
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
-        blocks = self.program.constraints.items()
-        return {name: block.read(self.lam_g, dual=True).ravel()
-                for name, block in blocks if not block.part}  # fmt: skip
+        blocks = {name: b for name, b in self.program.constraints.items() if not b.part}
+        return {name: b.read(self.lam_g, dual=True).ravel() for name, b in blocks.items()}
 
 
 class Joint(TranscribedProblem):
-    """Parts with names in one program. Phases and scenarios say how they are laid out.
+    """Parts with names in one program; base class of phases and scenarios.
 
     Args:
         parts: optimal control problems by name.
@@ -146,14 +142,14 @@ class Joint(TranscribedProblem):
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
     ) -> Program:
-        """Return the program with the numbers of one solve.
+        """Return the program with the values of one solve.
 
         Args:
             x0: state at the start.
             time: at the start.
-            guess: where to begin: a :class:`JointSolution`, or by part and name.
-            **parameters: by name for all parts that know it, but for scenarios that state it for
-                themselves, or a dictionary for one part by the part's name, which counts most.
+            guess: a :class:`JointSolution`, or values by part and name.
+            **parameters: by name for all parts with such a parameter, except scenarios that state
+                it for themselves; or a dictionary for one part by its name, which has priority.
         """
         first = next(iter(self.prefixed))
         state = state_of(self.prefixed[first], self.program.part(first), x0)
@@ -163,21 +159,20 @@ class Joint(TranscribedProblem):
         return self.with_numbers(state, at, parameters, by_name(guess, "guess"))
 
     def with_numbers(
-        self, state: Array | None, time: float, parameters: Mapping[str, Any],
-        guess: Mapping[str, Any] | None = None,
-    ) -> Program:  # fmt: skip
+        self, state: Array | None, time: float, parameters: Values, guess: Values | None = None
+    ) -> Program:
         """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
-            own = replace(program.part(f"{label}/"), following=None)
-            begin = state if self._begins(label) else None
+            view = replace(program.part(f"{label}/"), following=None)
+            initial = state if self._begins(label) else None
             values = self.parameters_of(label, parameters)
             start = None if guess is None else guess.get(label) or {}
-            another = start if isinstance(start, Solution) else None
-            found = start_values(part, own, begin, time, None if another else start, values)
-            if another:
-                found = found.with_x0(another.start_of(part, found)["x0"])
-            program = replace(program, **found.arguments)
+            solution = start if isinstance(start, Solution) else None
+            view = start_values(part, view, initial, time, None if solution else start, values)
+            if solution:
+                view = view.with_x0(solution.start_of(part, view)["x0"])
+            program = replace(program, **view.arguments)
             if self.in_turn:  # after a free duration no time is known
                 time = time + (part.length if part.free_duration is None else np.inf)
         return followed(program)  # after all: parts may have unknowns in common
@@ -185,7 +180,7 @@ class Joint(TranscribedProblem):
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
     ) -> JointSolution:
-        """Solve with these numbers; see :meth:`numbers`. A solution as the guess starts it warm."""
+        """Solve with these values; see :meth:`numbers`. A solution as the guess starts it warm."""
         for label, part in self.parts.items():
             refuse_guessed(part, x0 if self._begins(label) else None)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
@@ -194,44 +189,46 @@ class Joint(TranscribedProblem):
         return self.solution(program, *solved(self.solver, program, known))
 
     def to_verify(self, answer: Any) -> Any:
-        """Return what a verifier judges; see :meth:`OptimalControl.to_verify`."""
-        program = answer.program if isinstance(answer, JointSolution) else self.program
-        parts = {prefix: (part.limited(program.part(prefix).limits), self.transcriptions[prefix])
-                 for prefix, part in self.prefixed.items()}  # fmt: skip
+        """Return the program for a verifier; see :meth:`OptimalControl.to_verify`."""
+        program, parts = answer.program if isinstance(answer, JointSolution) else self.program, {}
+        for prefix, part in self.prefixed.items():
+            limited = part.limited(program.part(prefix).limits)
+            parts[prefix] = limited, self.transcriptions[prefix]
         return stated(program, parts)
 
     def solution(
-        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+        self, program: Program, outputs: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> JointSolution:
-        """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        known, parts = ended(found, stats, explanation), {}
+        """Return the result of a solver of CasADi for a program of :meth:`numbers`, by name."""
+        ending, parts = ended(outputs, stats, explanation), {}
         for label, part in self.parts.items():
-            own = replace(program.part(f"{label}/"), together=self._together[label])
-            parts[label] = Solution.of(part, self.transcriptions[f"{label}/"], own, **known)
-        return JointSolution(parts, program=program, objective=float(found["f"]), **known)
+            view = replace(program.part(f"{label}/"), together=self._together[label])
+            parts[label] = Solution.of(part, self.transcriptions[f"{label}/"], view, **ending)
+        return JointSolution(parts, program=program, objective=float(outputs["f"]), **ending)
 
     @cached_property
     def _together(self) -> dict[str, dict[str, Array]]:
         """:attr:`Program.together` by part, without the values that a part has for itself."""
-        reached: dict[str, dict[str, Any]] = {}
+        places: dict[str, dict[str, Any]] = {}
         for label in self.parts:
             for name, block in self.program.part(f"{label}/").parameters.items():
-                if name not in self.own[f"{label}/"] and (
-                    block.role.kind != "initial" or self._begins(label)
-                ):
-                    reached.setdefault(name, {})[label] = block.where
-        return {
-            label: {name: np.array([at for at in of.values() if at.size == of[label].size])
-                    for name, of in reached.items() if label in of}
-            for label in self.parts
-        }  # fmt: skip
+                common = block.role.kind != "initial" or self._begins(label)
+                if common and name not in self.own[f"{label}/"]:
+                    places.setdefault(name, {})[label] = block.where
+        together: dict[str, dict[str, Array]] = {label: {} for label in self.parts}
+        for name, by_part in places.items():
+            for label, own in by_part.items():
+                together[label][name] = np.array(
+                    [p for p in by_part.values() if p.size == own.size]
+                )
+        return together
 
     def _begins(self, label: str) -> bool:
-        """True if ``x0`` is the part's."""
+        """Return if ``x0`` is the initial state of the part."""
         return not self.in_turn or label == next(iter(self.parts))
 
     def parameters_of(self, label: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the numbers of a part, its own among them, of those given to all."""
+        """Return the values of a part: its own, and of those for all parts."""
         own, freed = self.parts[label].given, self.parts[label].freed
         values = dict(self.own[f"{label}/"])
         everyones = {name for part in self.parts.values() for name in part.given}

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 
 from casadi_hybrid.control.joint.joint import Joint
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.signals import by_name, known
 from casadi_hybrid.control.solution.ocp import OptimalControl
 from casadi_hybrid.control.transcription.assembly import Assembly, Horizon
@@ -105,5 +106,5 @@ class Phases(Joint):
                     f"{value.numel()}"
                 )
             end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
-            label = f"{name} from {one} to {other}"
-            assembly.constrain(label, g.X[places[name], 0] - end, [g.first - 1], scale=signal.scale)
+            gap, limits = g.X[places[name], 0] - end, Limits.equality(signal.scale)
+            assembly.constrain(f"{name} from {one} to {other}", gap, [g.first - 1], limits)

@@ -1,4 +1,4 @@
-"""Scenarios side by side: one control that suits all of them, as long as nobody knows which it is.
+"""Scenarios side by side: one control for all of them until they can be told apart.
 
 With scenarios s of weight w_s, each with its own parameters, states and controls,
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.joint.joint import Joint
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.signals import Array, by_name, known, matrix
 from casadi_hybrid.control.solution.ocp import OptimalControl
 from casadi_hybrid.control.transcription.assembly import Assembly, Horizon
@@ -33,9 +34,9 @@ class Scenarios(Joint):
 
     Args:
         ocp: the problem.
-        scenarios: by name, the values of parameters; the first is the nominal one. What a scenario
-            states stays; what it leaves out has the value that the problem has, or that a solve or
-            a step gives. See :func:`branches`.
+        scenarios: by name, the values of parameters; the first is the nominal one. A value of a
+            scenario stays; other parameters have the value of the problem, or of a solve or a
+            step. See :func:`branches`.
         weights: one for each scenario; equal ones by default. They are divided by their sum.
         shared: number of intervals with common controls in any case, at least 1.
         name: for messages.
@@ -63,10 +64,10 @@ class Scenarios(Joint):
                 "would be as long as each scenario likes; give the problem a fixed duration"
             )
         options = ocp.options if solver is None else solver
-        given = {label: by_name(values, f"scenario {label!r}") for label, values in
-                 by_name(scenarios, "scenarios").items()}  # fmt: skip
-        super().__init__(dict.fromkeys(given, ocp), name or ocp.name, options)
-        for values in given.values():
+        scenarios = by_name(scenarios, "scenarios")
+        own = {label: by_name(v, f"scenario {label!r}") for label, v in scenarios.items()}
+        super().__init__(dict.fromkeys(own, ocp), name or ocp.name, options)
+        for values in own.values():
             for parameter in values:
                 known(parameter, ocp.given, "parameter")
                 if parameter in ocp.freed:
@@ -77,8 +78,8 @@ class Scenarios(Joint):
             raise InputError(f"weights must be {count} positive numbers, got {weights!r}")
         if not isinstance(shared, int | np.integer) or not 1 <= shared <= ocp.intervals:
             raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
-        self.scenarios = given
-        self.own = {f"{label}/": given[label] for label in given}
+        self.scenarios = own
+        self.own = {f"{label}/": values for label, values in own.items()}
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
@@ -103,25 +104,25 @@ class Scenarios(Joint):
         h, g = (horizons[f"{label}/"][0] for label in (one, other))
         for name, where in self.ocp.model.places("control").items():
             signal = self.ocp.model.signals["control"][name]
-            # One that runs linearly is the same over the interval where it is so at both ends.
+            # A linear control is common on an interval if it is common at both ends.
             for at in range(k + (signal.linear and k > 0), k + 1 + signal.linear):
-                assembly.constrain(
-                    f"{name}[{at}] of {other} as of {one}", g.W[where, at] - h.W[where, at],
-                    [h.first + k], scale=signal.scale, stride=0,
-                )  # fmt: skip
-                # The bounds of one hold for both: twice, active ones would be dependent.
+                gap, limits = g.W[where, at] - h.W[where, at], Limits.equality(signal.scale)
+                label = f"{name}[{at}] of {other} as of {one}"
+                assembly.constrain(label, gap, [h.first + k], limits, stride=0)
+                # One pair of bounds for both: two active bounds would be linearly dependent.
                 assembly.tie(f"{other}/{name}", f"{one}/{name}", at)
 
     def _alike(self, one: str, other: str, k: int) -> bool:
-        """True if two scenarios cannot be told apart before the interval k."""
+        """Return if two scenarios cannot be told apart before the interval k."""
         if k < self.shared:
             return True
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
         differ = [name for name in self.ocp.given if a[name] is not b[name]]
         moving = [name for name in differ if callable(a[name]) or callable(b[name])]
-        if any((self._course(name, a[name], k) != self._course(name, b[name], k)).any()
-               for name in differ if name not in moving):  # fmt: skip
-            return False
+        for name in differ:
+            fixed = name not in moving
+            if fixed and (self._course(name, a[name], k) != self._course(name, b[name], k)).any():
+                return False
         if moving:
             raise InputError(
                 f"scenarios {one!r} and {other!r} of {self.name} state {moving[0]!r} by a function "
@@ -131,7 +132,7 @@ class Scenarios(Joint):
         return True
 
     def _course(self, name: str, value: Any, k: int) -> Array:
-        """The values of a parameter on the intervals before k."""
+        """Return the values of a parameter on the intervals before k."""
         signal = self.ocp.given[name]
         columns = self.ocp.intervals + 1 if signal.varying else 1
         course = matrix(value, signal.size, columns, f"value of {name!r}")
@@ -144,8 +145,8 @@ def branches(
     """Return the leaves of a tree: all combinations of values, anew on each of ``depth`` intervals.
 
     Args:
-        values: by the name of a parameter what it may be, the nominal value first. For a depth
-            above 1 it has to be a reference of the model, and scalar.
+        values: by the name of a parameter its possible values, the nominal one first. For a depth
+            above 1 the parameter must be a scalar reference of the model.
         intervals: of the horizon.
         depth: intervals after which the tree no longer branches.
 
@@ -155,11 +156,11 @@ def branches(
     if not isinstance(depth, int) or not 1 <= depth <= intervals:
         raise InputError(f"depth must be an integer from 1 to {intervals}, got {depth!r}")
     at_once = [dict(zip(values, leaf, strict=True)) for leaf in product(*values.values())]
-    found = {}
+    leaves = {}
     for number, course in enumerate(product(at_once, repeat=depth)):
         columns = [course[min(k, depth - 1)] for k in range(intervals + 1)]
-        found["nominal" if number == 0 else f"branch {number}"] = {
+        leaves["nominal" if number == 0 else f"branch {number}"] = {
             name: course[0][name] if depth == 1 else np.array([[c[name] for c in columns]])
             for name in values
         }
-    return found
+    return leaves

@@ -18,15 +18,12 @@ class Excess:
     """The largest excess over a limit, between the grid points or where it should hold.
 
     Attributes:
-        name: of the quantity or constraint, with the number of its entry.
-        amount: in its unit.
-        scaled: divided by the scale.
-        limit: that is exceeded.
-        side: ``"lower"``, ``"upper"``, or of an equation ``"equal"``.
-        time: when.
+        name: of the quantity or constraint, with the number of the entry.
+        amount, scaled: excess in ``unit``, and divided by the scale.
+        limit, side: the exceeded limit; ``"lower"``, ``"upper"``, or ``"equal"`` of an equation.
+        time, time_unit: of the excess.
         unit: of amount and limit.
-        time_unit: of the time.
-        of: the quantity or constraint, without the number of its entry.
+        of: the quantity or constraint, without the number of the entry.
     """
 
     name: str
@@ -44,8 +41,9 @@ class Excess:
         """Distance from the limit in words."""
         if self.side == "equal" and not self.limit:
             return f"off by {in_unit(self.amount, self.unit)}"
-        there = {"lower": "below its limit", "upper": "above its limit"}.get(self.side, "away from")
-        return f"{in_unit(self.amount, self.unit)} {there} {in_unit(self.limit, self.unit)}"
+        words = {"lower": "below its limit", "upper": "above its limit"}
+        relation = words.get(self.side, "away from")
+        return f"{in_unit(self.amount, self.unit)} {relation} {in_unit(self.limit, self.unit)}"
 
     def __str__(self) -> str:
         return f"{self.name} is {self.beyond} at {in_unit(self.time, self.time_unit)}"
@@ -54,18 +52,23 @@ class Excess:
 class Limits(NamedTuple):
     """Limits of a quantity with its scale, one an entry or one an entry and time, and its unit."""
 
-    lower: Array
-    upper: Array
-    scale: Array
-    unit: str
+    lower: Any
+    upper: Any
+    scale: Any
+    unit: str = ""
+
+    @classmethod
+    def equality(cls, scale: Any) -> Limits:
+        """Return zero on both sides: the limits of an equation."""
+        return cls(0.0, 0.0, scale)
 
 
 def worst_excess(
     name: str, rows: Array, limited: Any, times: Array, time_unit: str
 ) -> tuple[Array, Excess]:
-    """Return by how much rows, a column a time, are beyond limits in their scale, and the worst.
+    """Return the excess of rows, a column a time, over limits in their scale, and the largest.
 
-    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have; columns
+    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have. Columns
     after the last time are left out.
     """
     lower, upper, scale = (
@@ -74,13 +77,14 @@ def worst_excess(
     )
     below, above = (lower - rows) / scale, (rows - upper) / scale
     beyond = np.maximum(below, above)
-    at = np.unravel_index(int(np.argmax(np.where(np.isnan(beyond), -np.inf, beyond))), rows.shape)
-    low, scaled = below[at] > above[at], float(beyond[at])
-    side = "equal" if lower[at] == upper[at] else "lower" if low else "upper"
-    return beyond, Excess(
-        entry_name(name, int(at[0]), rows), scaled * float(scale[at]), scaled,
-        float((lower if low else upper)[at]), side, float(times[at[1]]), limited.unit, time_unit,
-    )  # fmt: skip
+    largest = int(np.argmax(np.where(np.isnan(beyond), -np.inf, beyond)))
+    at = entry, column = np.unravel_index(largest, rows.shape)
+    side, limit = ("lower", lower) if below[at] > above[at] else ("upper", upper)
+    if lower[at] == upper[at]:
+        side = "equal"
+    label, scaled = entry_name(name, int(entry), rows), float(beyond[at])
+    amount, value, time = scaled * float(scale[at]), float(limit[at]), float(times[column])
+    return beyond, Excess(label, amount, scaled, value, side, time, limited.unit, time_unit)
 
 
 def in_unit(value: float, unit: str) -> str:
@@ -90,8 +94,8 @@ def in_unit(value: float, unit: str) -> str:
 
 def quotient(unit: str, per: str) -> str:
     """Return the unit of a slope."""
-    below = f"({per})" if set(per) & set("/ *") else per
-    return f"{unit or 1}/{below}" if per else unit or "1"
+    divisor = f"({per})" if set(per) & set("/ *") else per
+    return f"{unit or 1}/{divisor}" if per else unit or "1"
 
 
 def entry_name(name: str, i: int, rows: Array) -> str:

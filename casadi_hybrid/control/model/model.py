@@ -1,4 +1,4 @@
-"""A model by name: states, controls, algebraic states, parameters, outputs and what moves them."""
+"""A model by name: states, controls, algebraic states, parameters, outputs and dynamics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from casadi_hybrid.utils.errors import InputError, warn
 
 @dataclass(frozen=True)
 class Moves:
-    """The functions (x, z, u, p, t) of a model: dx/dt or the next x, what is zero, all outputs."""
+    """Functions (x, z, u, p, t) of a model: dx/dt or the next x, algebraic rows, all outputs."""
 
     rate: ca.Function
     equations: ca.Function
@@ -44,20 +44,20 @@ class Moves:
 
 
 class Model:
-    """A plant: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
+    """Model: dx/dt = rate(x, z, u, p, t) with 0 = equations(x, z, u, p, t), or x⁺ = next(…).
 
     Quantities are declared first; each call returns the symbols to write the model with, a column
-    of ``size`` entries. What is declared here (limits, scale, unit, guess) is what an optimal
-    control problem of the model begins with. A limit may be an expression of parameters that were
-    declared before: it follows their values without rebuilding.
+    of ``size`` entries. Limits, scale, unit and guess are the defaults of optimal control problems.
+    A limit may be an expression of parameters that were declared before: it follows their values
+    without rebuilding.
 
     Args:
         name: of the model, for messages.
-        time_unit: of time, or of what stands in its place, for messages and axes.
+        time_unit: of time, or of the independent variable, for messages and axes.
 
     Attributes:
-        discrete: whether :meth:`next` said how it moves.
-        closed: whether a program of it exists, so that parameters and outputs alone may be added.
+        discrete: True if :meth:`next` defines the dynamics.
+        closed: True if a program of it exists, so that only parameters and outputs may be added.
 
     Raises:
         InputError: for a name used twice, bad limits, free symbols, a missing rate: by the
@@ -88,71 +88,90 @@ class Model:
 
     def __repr__(self) -> str:
         """Quantities by kind and name."""
-        kinds = [
-            f"{kind} {', '.join(signals)}" for kind, signals in self.signals.items() if signals
-        ]
+        kinds = [f"{kind} {', '.join(names)}" for kind, names in self.signals.items() if names]
         return f"<Model {self.name!r}: {'; '.join(kinds) or 'empty'}>"
 
     def state(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
         """Declare a state; see :class:`Signal`, and :class:`Method` for where limits hold."""
         return self._limited("state", name, size, lower, upper, scale, guess, unit)
 
     def algebraic(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "",
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+    ) -> Any:
         """Declare an algebraic state; as many rows of :meth:`equations` determine them."""
         return self._limited("algebraic", name, size, lower, upper, scale, guess, unit)
 
     def control(
-        self, name: str, size: int = 1, *, lower: Any = -np.inf, upper: Any = np.inf,
-        scale: Any = 1.0, guess: Guess = 0.0, unit: str = "", linear: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        size: int = 1,
+        *,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+        linear: bool = False,
+    ) -> Any:
         """Declare a control: held over an interval, or ``linear`` between the grid points."""
-        own = name, size, lower, upper, scale, guess, unit
-        return self._limited("control", *own, linear=bool(linear))
+        attributes = name, size, lower, upper, scale, guess, unit
+        return self._limited("control", *attributes, linear=bool(linear))
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "", scale: Any = 1.0) -> Any:
-        """Declare a number, or a column of numbers, that may change between solves."""
+        """Declare a parameter, a number or a column, whose value may change between solves."""
         values = flat(value, f"value of {name!r}")
         signal = Signal.of(name, values.size, scale=scale, unit=unit)
-        numbers = column(values, values.size, f"value of {name!r}")
-        return self._declare("parameter", signal, numbers=numbers)
+        return self._declare("parameter", signal, column(values, values.size, f"value of {name!r}"))
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
         """Declare a parameter with a value for each grid point, held over the interval after it.
 
         Args:
-            name: of it.
-            value: a number, a column, a matrix with a column a grid point, or a function of time,
-                where no duration is free. Without one, every solve that depends on it takes one by
+            name: of the reference.
+            value: a number, a column, a matrix with a column a grid point, or a function of time if
+                no duration is free. Without a value, each solve that depends on it takes one by
                 name; a plant and an estimator take zero.
             size: number of entries.
-            unit: of it.
+            unit: for axes and tables.
 
         Raises:
-            InputError: for a list of several numbers where ``size`` is one, and for a whole number
+            InputError: for a list of several numbers with ``size`` one, and for a whole number
                 above 1, which may be meant as the size.
         """
         signal = Signal.of_reference(name, value, size, unit)
-        return self._declare("parameter", signal, numbers=0.0 if value is None else value)
+        return self._declare("parameter", signal, 0.0 if value is None else value)
 
     def rates(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Say dx/dt of states by name; names that are no Python words come in a dictionary.
+        """Set dx/dt of states by name; a dictionary takes names that are no Python words.
 
-        Of a state that has a rate the new one holds.
+        The last rate of a state counts.
         """
         self._move({**by_name(equations, "rates"), **named}, discrete=False)
 
     def next(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Say the value of states one step later, by name: the model is a discrete one."""
+        """Set the values of states one step later, by name: the model is discrete."""
         self._move({**by_name(equations, "next"), **named}, discrete=True)
 
     def equations(self, equations: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Say what is zero, by a name of one's own: the algebraic part of a DAE."""
+        """Set expressions that are zero, by a free name: the algebraic part of a DAE."""
         for name, value in {**by_name(equations, "equations"), **named}.items():
             self._forget()
             if name in self._equations:
@@ -160,10 +179,10 @@ class Model:
             self._equations[name] = ca.vec(self._expression(value, f"equations[{name!r}]"))
 
     def output(self, name: str, value: Any, *, unit: str = "", scale: Any = 1.0) -> Any:
-        """Declare an output, what a sensor would show; return the expression."""
+        """Declare an output, such as the value of a sensor; return the expression."""
         value = ca.vec(self._expression(value, f"output {name!r}"))
         signal = Signal.of(name, int(value.numel()), scale=scale, unit=unit)
-        return self._declare("output", signal, value)
+        return self._declare("output", signal, expression=value)
 
     def size(self, kind: str) -> int:
         """Number of entries of all ``state``, ``control``, … together."""
@@ -180,7 +199,7 @@ class Model:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def places(self, kind: str) -> Mapping[str, slice]:
-        """Slices of each of a kind in the column of all of them."""
+        """Slices of the quantities of a kind in their column."""
         return self._places[kind]
 
     @cached_property
@@ -188,7 +207,7 @@ class Model:
         return {kind: places(signals) for kind, signals in self.signals.items()}
 
     def entry_names(self, kind: str) -> list[str]:
-        """The entries of all of a kind, one below the other."""
+        """Names of the entries of a kind, one below the other."""
         return [entry for s in self.signals[kind].values() for entry in labels(s.name, s.size)]
 
     @property
@@ -199,16 +218,16 @@ class Model:
 
     @property
     def equation_names(self) -> list[str]:
-        """The rows of the equations, one below the other."""
-        return [entry for name, rows in self._equations.items()
-                for entry in labels(name, rows.numel())]  # fmt: skip
+        """Names of the rows of the equations, one below the other."""
+        sizes = {name: rows.numel() for name, rows in self._equations.items()}
+        return [entry for name, size in sizes.items() for entry in labels(name, size)]
 
     def symbol(self, name: str) -> Any:
         """Return the symbols, or of an output the expression, by name."""
         return known(name, self._symbols, "quantity")
 
     def __copy__(self) -> Model:
-        """Return the same model, with the same symbols; what is added to one is not the other's."""
+        """Return an independent model with the same symbols."""
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             setattr(other, name, value.copy() if isinstance(value, dict) else value)
@@ -216,29 +235,31 @@ class Model:
         return other
 
     def limited(self, limits: Mapping[str, tuple[Any, Any]]) -> Model:
-        """Return the same model, with the same symbols, with other limits (lower, upper)."""
+        """Return a model with the same symbols and other limits (lower, upper)."""
         if not limits:
             return self
         other = copy.copy(self)
         for signals in other.signals.values():
             for name in signals.keys() & limits.keys():
-                new = dict(zip(("lower", "upper"), limits[name], strict=True))
-                signals[name] = replace(signals[name], **new, moved=(None, None))
+                lower, upper = limits[name]
+                moved = None, None
+                signals[name] = replace(signals[name], lower=lower, upper=upper, moved=moved)
         other.__dict__.pop("limiting", None)
         return other
 
     def unlimited(self, names: Collection[str]) -> Model:
-        """Return the same model, with the same symbols, without the limits of these."""
-        sizes = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
-        return self.limited({name: (-none, none) for name, none in sizes.items()})
+        """Return a model with the same symbols, without the limits of these quantities."""
+        infinite = {name: np.full(self.unknowns[name].size, np.inf) for name in names}
+        return self.limited({name: (-upper, upper) for name, upper in infinite.items()})
 
     def given_controls(self) -> Model:
-        """Return a model with the same symbols, whose controls are references and which rests."""
+        """Return a model with the same symbols, controls as references, and zero rates."""
         other = copy.copy(self)
-        controls = {name: Signal.of(name, s.size, unit=s.unit, varying=True)
-                    for name, s in self.signals["control"].items()}  # fmt: skip
-        given = {name: replace(s, needed=False) for name, s in self.signals["parameter"].items()}
-        other.signals = {**self.signals, "parameter": given | controls, "control": {}}
+        parameters = {n: replace(s, needed=False) for n, s in self.signals["parameter"].items()}
+        controls = self.signals["control"]
+        for name, s in controls.items():
+            parameters[name] = Signal.of(name, s.size, unit=s.unit, varying=True)
+        other.signals = {**self.signals, "parameter": parameters, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
         other.discrete = other.closed = False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
@@ -248,23 +269,22 @@ class Model:
     @cached_property
     def limiting(self) -> tuple[dict[str, Signal], ca.Function]:
         """Signals with expressions as limits, and (p) → lower and upper of each in turn."""
-        moving = {name: signal for signals in self.signals.values()
-                  for name, signal in signals.items() if signal.moved != (None, None)}  # fmt: skip
-        columns = [
-            ca.DM(numbers) if given is None else ca.repmat(given, signal.size // given.numel(), 1)
-            for signal in moving.values()
-            for given, numbers in zip(signal.moved, (signal.lower, signal.upper), strict=True)
-        ]
+        moving = {name: s for name, s in self.unknowns.items() if s.moved != (None, None)}
+        columns = []
+        for signal in moving.values():
+            for limit, value in zip(signal.moved, (signal.lower, signal.upper), strict=True):
+                repeated = limit is not None and ca.repmat(limit, signal.size // limit.numel(), 1)
+                columns.append(ca.DM(value) if limit is None else repeated)
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
     def limits_by(self, p: Any) -> dict[str, tuple[Array, Array]]:
         """Return the limits that are expressions of parameters, a column, by name."""
         moving, function = self.limiting
-        found = [side.full().ravel() for side in function.call([p])]
-        return dict(zip(moving, zip(found[::2], found[1::2], strict=True), strict=True))
+        sides = [side.full().ravel() for side in function.call([p])]
+        return dict(zip(moving, zip(sides[::2], sides[1::2], strict=True), strict=True))
 
     def numbers(self, values: Mapping[str, Any], time: float) -> Array:
-        """Return the parameters in one column at a time, of which a value may be a function."""
+        """Return the parameters in one column; functions of time are evaluated at a time."""
         parts = [np.zeros(0)]
         for name, signal in self.signals["parameter"].items():
             value = values[name](time) if callable(values[name]) else values[name]
@@ -274,33 +294,34 @@ class Model:
     def vector(
         self, kind: str, values: Any, what: str, default: Any = None, *, lost: bool = False
     ) -> Any:
-        """Return one new column of numbers for all of a kind, from a column or from names.
+        """Return a new column of values for all quantities of a kind, from a column or by name.
 
         Args:
             kind: ``state``, ``control``, ….
             values: a column of all entries, a dictionary by name, or a :class:`Steady`.
             what: the argument, for messages.
-            default: the column that names left out are taken from; without it they are required.
-            lost: whether a column may have NaN.
+            default: column with the values of other names; without it all names are required.
+            lost: True if a column may have NaN.
         """
-        own = self._places[kind]
-        total = next(reversed(own.values())).stop if own else 0
+        places = self._places[kind]
+        total = next(reversed(places.values())).stop if places else 0
         values = getattr(values, f"{kind}s", values)
         if not isinstance(values, dict | Mapping):
-            given = flat(values, what)
-            if given.size != total:
+            entries = flat(values, what)
+            if entries.size != total:
                 raise InputError(
-                    f"{what} has {given.size} entries, but {self.name} has {total} {kind} "
-                    f"entries ({', '.join(own)})"
+                    f"{what} has {entries.size} entries, but {self.name} has {total} {kind} "
+                    f"entries ({', '.join(places)})"
                 )
-            if not lost and np.isnan(given).any():
+            if not lost and np.isnan(entries).any():
                 raise NumberError(f"{what} has a NaN; give numbers")
-            return given
+            return entries
         full = np.zeros(total) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
-            where = known(name, own, kind)
+            where = known(name, places, kind)
             full[where] = column(value, where.stop - where.start, f"{what}[{name!r}]")
-        if default is None and (missing := [name for name in own if name not in values]):
+        missing = [name for name in places if name not in values] if default is None else []
+        if missing:
             raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
         return full
 
@@ -337,7 +358,8 @@ class Model:
         kinds = ("state", "algebraic", "control", "parameter")
         return [*(self.stacked(kind) for kind in kinds), self.time]
 
-    def _declare(self, kind: str, signal: Signal, value: Any = None, numbers: Any = None) -> Any:
+    def _declare(self, kind: str, signal: Signal, value: Any = None, expression: Any = None) -> Any:
+        """Add a quantity; a parameter with its value, an output with its expression."""
         if kind == "parameter" and signal.name in ("x0", "guess"):
             raise InputError(f"{signal.name!r} is an argument of a solve; choose another name")
         if signal.name in self._symbols or signal.name == "time":
@@ -345,25 +367,26 @@ class Model:
         self._forget(kind)
         self.signals[kind][signal.name] = signal
         if kind == "parameter":
-            self.values[signal.name] = numbers
-        self._symbols[signal.name] = ca.SX.sym(signal.name, signal.size) if value is None else value
-        return self._symbols[signal.name]
+            self.values[signal.name] = value
+        symbol = ca.SX.sym(signal.name, signal.size) if expression is None else expression
+        self._symbols[signal.name] = symbol
+        return symbol
 
     def _limited(
         self, kind: str, name: str, size: int, lower: Any, upper: Any, *rest: Any, **more: Any
     ) -> Any:
-        """Declare what has limits, of which expressions are evaluated at declared parameters."""
+        """Declare a quantity; expressions as limits are evaluated at declared parameters."""
         values, moved = [lower, upper], [None, None]
-        for k, (side, given) in enumerate((("lower", lower), ("upper", upper))):
-            if isinstance(given, ca.SX) and not given.is_constant():
-                own = {n: s for n, s in self.signals["parameter"].items() if not s.varying}
-                symbols = ca.vertcat(ca.SX(0, 1), *(self._symbols[n] for n in own))
+        for k, (side, limit) in enumerate((("lower", lower), ("upper", upper))):
+            if isinstance(limit, ca.SX) and not limit.is_constant():
+                names = [n for n, s in self.signals["parameter"].items() if not s.varying]
+                symbols = ca.vertcat(ca.SX(0, 1), *(self._symbols[n] for n in names))
                 unknown = (
                     f"is no parameter of {self.name}; declare it before, or limit the difference "
                     "of the two instead"
                 )
-                moved[k] = ca.vec(expression(given, f"{side} of {name!r}", [symbols], unknown))
-                p = np.concatenate([np.zeros(0), *(self.values[n] for n in own)])
+                moved[k] = ca.vec(expression(limit, f"{side} of {name!r}", [symbols], unknown))
+                p = np.concatenate([np.zeros(0), *(self.values[n] for n in names)])
                 values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
         signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))
         return self._declare(kind, signal)
@@ -372,9 +395,9 @@ class Model:
         self._forget()
         if self._rates and discrete != self.discrete:
             raise InputError(f"{self.name} has rates(…) and next(…); it is either or")
-        for name, given in named.items():
+        for name, rate in named.items():
             signal = known(name, self.signals["state"], "state")
-            value = ca.vec(self._expression(given, f"the rate of {name!r}"))
+            value = ca.vec(self._expression(rate, f"the rate of {name!r}"))
             if value.numel() != signal.size:
                 raise InputError(
                     f"the rate of {name!r} has {value.numel()} entries; the state has {signal.size}"
@@ -389,5 +412,5 @@ class Model:
     def _forget(self, kind: str = "") -> None:
         if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
-        for made in ("moves", "limiting", "_places"):
-            self.__dict__.pop(made, None)
+        for cached in ("moves", "limiting", "_places"):
+            self.__dict__.pop(cached, None)

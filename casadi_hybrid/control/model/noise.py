@@ -44,8 +44,8 @@ def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
 def root(cov: Matrix) -> Matrix:
     """Return L with LLᵀ = the covariance, which may be singular."""
     values, vectors = np.linalg.eigh(cov)
-    kept = np.where(values > ROUNDING * values[-1], values, 0.0)
-    return np.asarray(vectors * np.sqrt(kept))
+    positive = np.where(values > ROUNDING * values[-1], values, 0.0)
+    return np.asarray(vectors * np.sqrt(positive))
 
 
 def covariance_of(value: Any, places: Places, what: str) -> Array:

@@ -1,4 +1,4 @@
-"""A plant: a model that moves by one sampling period, and its sensors."""
+"""Plant: a model from one sampling time to the next, and its sensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sensors:
     """The measured quantities of a model, one below the other.
 
     Attributes:
-        places: of what is measured: states (all by default), algebraic states or outputs.
+        places: of the measured states (all by default), algebraic states or outputs.
         function: (x, z, u, p, t) → the column.
     """
 
@@ -50,7 +50,7 @@ class Sensors:
         self.function = ca.Function("sensors", model.arguments, [column])
 
     def column(self, y: Any, what: str = "y") -> Array:
-        """Return a measurement (a column, by name, or None) as a column; NaN for what was lost."""
+        """Return a measurement (a column, by name, or None) as a column; NaN for a lost entry."""
         if y is not None and not isinstance(y, Mapping):
             return _numbers(y, self.size, what)
         values = np.full(self.size, np.nan)
@@ -62,11 +62,11 @@ class Sensors:
 
 
 def _numbers(value: Any, size: int, what: str) -> Array:
-    """One column in which NaN is allowed."""
-    found = numbers(value, what).ravel()
-    if found.size != size or np.isinf(found).any():
+    """Return a column that may have NaN."""
+    entries = numbers(value, what).ravel()
+    if entries.size != size or np.isinf(entries).any():
         raise InputError(f"{what} must have {size} finite entries, or NaN for what was lost")
-    return found
+    return entries
 
 
 class Plant:
@@ -81,7 +81,7 @@ class Plant:
             has algebraic states, and a discrete model's own step.
         parameters: values by name that differ from the model's: numbers, or functions of time,
             whose value at the beginning of a period holds over it.
-        outputs: names of what is measured; all states by default.
+        outputs: names of the measured quantities; all states by default.
 
     Raises:
         InputError: for arguments that do not fit, by name.
@@ -119,17 +119,16 @@ class Plant:
         self.reset()
 
     def reset(self) -> None:
-        """Forget where the algebraic states were last."""
+        """Reset the algebraic states to their guesses."""
         self._z = first_guess(self.model, "algebraic")
 
     def __repr__(self) -> str:
         """Measurements, period and own parameters."""
-        own = (
-            f", {name} = {'a function of time' if callable(value) else value}"
-            for name, value in self.parameters.items() if value is not self.model.values[name]
-        )  # fmt: skip
-        measured = ", ".join(self.sensors.places)
-        return f"<Plant of {self.model.name!r}: {measured} every {self.period:g}{''.join(own)}>"
+        line = f"{', '.join(self.sensors.places)} every {self.period:g}"
+        for name, value in self.parameters.items():
+            if value is not self.model.values[name]:
+                line += f", {name} = {'a function of time' if callable(value) else value}"
+        return f"<Plant of {self.model.name!r}: {line}>"
 
     def step(self, x: Any, u: Any, time: float = 0.0, *, period: float | None = None) -> Array:
         """Return the state one period after ``time``.
@@ -144,7 +143,7 @@ class Plant:
         return np.array(self._step(x, z, u, u, p, time, period or self.period)[0]).ravel()
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
-        """Return the states under controls that are known before, without feedback.
+        """Return the states under known controls, without feedback.
 
         Args:
             x0: state at ``time``, a column or by name.
@@ -164,7 +163,7 @@ class Plant:
         return np.array(states).T
 
     def measure(self, x: Any, u: Any, time: float = 0.0) -> Array:
-        """Return what the sensors show without noise, the names of ``outputs`` in one column."""
+        """Return the measurement without noise, the entries of ``outputs`` in one column."""
         return self.evaluate(self.sensors.function, x, u, time)
 
     def outputs(self, x: Any, u: Any, time: float = 0.0) -> Array:
@@ -172,7 +171,7 @@ class Plant:
         return self.evaluate(self.model.moves.outputs, x, u, time)
 
     def start(self) -> Array:
-        """Return the control before any was computed: the guesses of the model."""
+        """Return the control before the first step: the guesses of the model."""
         return first_guess(self.model, "control")
 
     def evaluate(self, function: ca.Function, x: Any, u: Any, time: float = 0.0) -> Array:

@@ -1,4 +1,4 @@
-"""Named quantities: what they are called, how many, between which limits, in which unit."""
+"""Named quantities with sizes, limits, scales and units, and checks of their values."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from casadi_hybrid.utils.inputs import count
 Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
 Places = Mapping[str, slice]
+Values = Mapping[str, Any]
 Guess = Any
 """A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
@@ -27,17 +28,16 @@ class Signal:
     """A named column of quantities.
 
     Attributes:
-        name: by which it is addressed.
+        name: key in dictionaries and solutions.
         size: number of entries.
         lower, upper: limits, one an entry.
         scale: typical size of each entry; the solver sees the quantity divided by it.
-        guess: where a solve begins.
+        guess: start value of a solve.
         unit: for axes and tables, as ``"m/s"``.
-        linear: of controls, whether they run linearly between grid points instead of being held.
-        varying: of parameters, whether they have a value at each grid point.
-        needed: of these, whether a solve has to be given them, for none was declared.
-        moved: expressions of the model's parameters in the place of lower and of upper; None for
-            one that is a number.
+        linear: True for a control that runs linearly between grid points instead of being held.
+        varying: True for a parameter with a value at each grid point.
+        needed: True for such a parameter without a declared value: each solve has to give one.
+        moved: expressions of the model's parameters for lower and upper; None for a number.
     """
 
     name: str
@@ -54,9 +54,16 @@ class Signal:
 
     @classmethod
     def of(
-        cls, name: str, size: int, lower: Any = -np.inf, upper: Any = np.inf, scale: Any = 1.0,
-        guess: Guess = 0.0, unit: str = "", **rest: Any,
-    ) -> Signal:  # fmt: skip
+        cls,
+        name: str,
+        size: int,
+        lower: Any = -np.inf,
+        upper: Any = np.inf,
+        scale: Any = 1.0,
+        guess: Guess = 0.0,
+        unit: str = "",
+        **rest: Any,
+    ) -> Signal:
         """Check and spread the numbers over the entries."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name must be a non-empty text, got {name!r}")
@@ -77,7 +84,7 @@ class Signal:
 
     @classmethod
     def of_reference(cls, name: str, value: Any, size: int, unit: str) -> Signal:
-        """A reference that is declared with this value; None for one that is to be given."""
+        """Return a reference with a declared value; None if each solve gives one."""
         if size == 1 and isinstance(value, list | tuple) and len(value) > 1:
             raise InputError(f"reference {name!r} has {len(value)} numbers; give size={len(value)}")
         if size == 1 and isinstance(value, int) and value > 1:  # as the second argument of a state
@@ -89,7 +96,7 @@ class Signal:
 
 
 class NumberError(InputError):
-    """A number is NaN, the function that should give it raised, or limits that follow it cross."""
+    """A number is NaN, the function for it raised, or limits that follow it cross."""
 
 
 class LackingError(InputError):
@@ -108,7 +115,7 @@ class ByName(Mapping[str, Any]):
         return name in self.rows
 
     def keys(self) -> KeysView[str]:
-        """The names; printed they alone, where a mapping's own would print all numbers."""
+        """The names; a mapping's own view would print all numbers."""
         return self.rows.keys()
 
     def __iter__(self) -> Iterator[str]:
@@ -119,9 +126,9 @@ class ByName(Mapping[str, Any]):
 
 
 class Named(dict[str, Any]):
-    """A dictionary that says of a wrong name which is near."""
+    """Dictionary whose message about an unknown name suggests a near one."""
 
-    def __init__(self, values: Mapping[str, Any], kind: str) -> None:
+    def __init__(self, values: Any, kind: str) -> None:
         super().__init__(values)
         self._kind = kind
 
@@ -130,19 +137,19 @@ class Named(dict[str, Any]):
 
 
 def plain(rows: Array) -> Array:
-    """Return a matrix, of one row that."""
+    """Return a matrix, or the row of a matrix with one."""
     return rows[0] if rows.shape[0] == 1 else rows
 
 
 def number(values: Array) -> Any:
-    """Return a vector, of one entry that."""
+    """Return a vector, or the number of a vector with one entry."""
     return float(values[0]) if values.size == 1 else values
 
 
 def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
-    """Return numbers as a new array of the shape they have; no None, text or expression.
+    """Return numbers as a new array; refuse None, text and expressions.
 
-    A ``limit`` has a hint in its messages.
+    The message about a ``limit`` has a hint.
     """
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
@@ -157,7 +164,7 @@ def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
 
 
 def flat(value: Any, what: str, *, limit: bool = False) -> Array:
-    """Return numbers as one column; no matrix, whose order nobody could know."""
+    """Return numbers as one column; refuse a matrix, whose order is ambiguous."""
     values = numbers(value, what, limit=limit)
     if values.size > max(values.shape, default=1):
         raise InputError(
@@ -170,16 +177,14 @@ def flat(value: Any, what: str, *, limit: bool = False) -> Array:
 def moment(time: Any, last: float | None = None) -> float:
     """Return the time of a step as a finite number, not before that of the last one."""
     try:
-        given = float(time)
+        now = float(time)
     except (TypeError, ValueError):
-        given = np.nan
-    if not np.isfinite(given):
+        now = np.nan
+    if not np.isfinite(now):
         raise InputError(f"time must be a finite number, got {time!r}")
-    if last is not None and given < last:
-        raise InputError(
-            f"time is {given!r}, before the last step at {last!r}; reset() begins anew"
-        )
-    return given
+    if last is not None and now < last:
+        raise InputError(f"time is {now!r}, before the last step at {last!r}; reset() begins anew")
+    return now
 
 
 def by_name(values: Any, what: str) -> dict[str, Any]:
@@ -218,7 +223,7 @@ def finite(value: Any, size: int, what: str) -> Array:
 
 
 def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
-    """Return limits, None for none, as columns, the lower nowhere above the upper."""
+    """Return limits, None for no limit, as columns; refuse a lower one above the upper."""
     lower, upper = (-np.inf if lower is None else lower), (np.inf if upper is None else upper)
     least = column(lower, size, f"lower of {name!r}", limit=True)
     most = column(upper, size, f"upper of {name!r}", limit=True)
@@ -229,7 +234,7 @@ def sides(name: str, size: int, lower: Any, upper: Any) -> tuple[Array, Array]:
 
 
 def changeable(name: str, pair: tuple[Array, Array], declared: Any) -> None:
-    """Refuse a limit on a side of which the program has none."""
+    """Refuse a limit on a side without a bound in the program."""
     for side, limit in zip(("lower", "upper"), pair, strict=True):
         if (np.isfinite(limit) & ~np.isfinite(getattr(declared, side))).any():
             raise InputError(
@@ -254,12 +259,12 @@ def sizes(name: str, size: int, scale: Any) -> Array:
 
 
 def places(signals: Mapping[str, Signal]) -> dict[str, slice]:
-    """Return where each stands in the column of all of them."""
+    """Return the slices of signals in the column of all of them."""
     return places_of({name: signal.size for name, signal in signals.items()})
 
 
 def places_of(sizes: Mapping[str, int]) -> dict[str, slice]:
-    """Return where parts of these sizes stand in the column of all of them."""
+    """Return the slices of parts of these sizes in the column of all of them."""
     edges = pairwise(accumulate(sizes.values(), initial=0))
     return {name: slice(*edge) for name, edge in zip(sizes, edges, strict=True)}
 
@@ -292,8 +297,7 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
     """Return a guess at each fraction of the horizon, one column for each.
 
-    Of a control that is ``held`` it may have a column an interval; the last one stands at the end
-    too.
+    The guess of a ``held`` control may have a column an interval; the last one is repeated.
     """
     if callable(guess):
         try:
@@ -316,12 +320,12 @@ def _stacked(points: Sequence[Any], size: int, what: str) -> Array:
         rows = np.full(1, np.nan)
     if rows.size == len(points) * size and not np.isnan(rows).any():
         return np.ascontiguousarray(rows.reshape(len(points), size).T)
-    # One by one: what does not fit is said, a number stands for a column.
+    # One by one: the message names the misfit, and a number stands for a column.
     return np.stack([column(point, size, what) for point in points], axis=1)
 
 
 def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
-    """Return what has the name; the message about another says which is near."""
+    """Return the value of a name; the message about an unknown name suggests a near one."""
     try:
         return names[name]
     except (KeyError, TypeError):
@@ -331,7 +335,7 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
 def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
     """Return an expression of these columns of symbols and no others, as ``ca.SX``.
 
-    ``unknown`` is the end of the sentence about a symbol that is none of them.
+    ``unknown`` ends the sentence about another symbol.
     """
     try:
         value = ca.SX(value)
@@ -339,15 +343,14 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
         raise InputError(
             f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
         ) from None
-    if strange := ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free():
-        if strange[0] in (symbol.name() for column in arguments for symbol in ca.symvar(column)):
-            unknown = (
-                "is another model's or problem's by the same name; take the symbol of this one"
-            )
-        raise InputError(f"{what} has {strange[0]!r}, which {unknown}")
+    free = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
+    if free:
+        names = {symbol.name() for column in arguments for symbol in ca.symvar(column)}
+        same = "is another model's or problem's by the same name; take the symbol of this one"
+        raise InputError(f"{what} has {free[0]!r}, which {same if free[0] in names else unknown}")
     return no_comparison(value, what)
 
 
 def between(fractions: Array, taus: Array) -> Array:
-    """Return where points at fractions ``taus`` of each interval lie, interval by interval."""
+    """Return the fractions of the horizon at fractions ``taus`` of each interval."""
     return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

@@ -21,12 +21,12 @@ from casadi_hybrid.utils.inputs import count, one_of
 
 @dataclass(frozen=True)
 class Free:
-    """A duration that the solver chooses.
+    """Duration that the solver chooses.
 
     Attributes:
-        guess: where it begins.
-        lower, upper: its limits, 0 < lower ≤ upper.
-        scale: its typical size; the guess by default.
+        guess: initial guess.
+        lower, upper: limits, 0 < lower ≤ guess ≤ upper.
+        scale: typical size; the guess by default.
     """
 
     guess: float
@@ -44,10 +44,10 @@ class Free:
 
 @dataclass(frozen=True)
 class RungeKutta:
-    """The classical method of order four, ``steps`` equal steps an interval.
+    """Classical Runge–Kutta method of order four.
 
     Attributes:
-        steps: number of them.
+        steps: number of equal steps an interval.
     """
 
     steps: int = 1
@@ -87,7 +87,7 @@ class Integrator:
     """CasADi's variable-order integrators, ``"cvodes"`` for ODEs and ``"idas"`` for DAEs.
 
     Attributes:
-        plugin: either.
+        plugin: ``"cvodes"`` or ``"idas"``.
         options: of ``ca.integrator``.
     """
 
@@ -104,9 +104,9 @@ class Integrator:
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
         dae, of_x, of_z = dae_of(model, integrand)
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
-        at = symbols_of(model, integrand, ca.MX)
-        found = solve(x0=at[0] / of_x, z0=at[1] / of_z, p=ca.vertcat(*at[2:]))
-        return ca.Function("step", at, [found["xf"] * of_x, found["qf"], found["zf"] * of_z])
+        x, z, *rest = symbols = symbols_of(model, integrand, ca.MX)
+        end = solve(x0=x / of_x, z0=z / of_z, p=ca.vertcat(*rest))
+        return ca.Function("step", symbols, [end["xf"] * of_x, end["qf"], end["zf"] * of_z])
 
 
 def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM, ca.DM]:
@@ -118,17 +118,15 @@ def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM,
     of_x, of_z = (ca.DM(model.limits(kind, "scale")) for kind in ("state", "algebraic"))
     s = ca.SX.sym("s")
     here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
-    dae = {
-        "x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt),
-        "ode": dt * _own(model, model.moves.rate, here) / of_x, "quad": dt * integrand(*here),
-    }  # fmt: skip
+    dae = {"x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt), "quad": dt * integrand(*here)}
+    dae["ode"] = dt * _own(model, model.moves.rate, here) / of_x
     if model.size("algebraic"):
         dae |= {"z": z, "alg": _own(model, model.moves.equations, here)}
     return dae, of_x, of_z
 
 
 class DiscreteMap:
-    """The next state, as a discrete model says it."""
+    """Next state of a discrete model."""
 
     graphs = ca.SX
 
@@ -144,7 +142,7 @@ class DiscreteMap:
 
 
 def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator | None = None) -> Any:
-    """Return the step of a model: a discrete one's own, the one given, IDAS of a DAE, another."""
+    """Return the step of a model: its own if discrete, else ``step``, IDAS for a DAE, a default."""
     if step is None:
         step = Integrator("idas") if model.size("algebraic") else otherwise
     check_step(step)
@@ -152,7 +150,7 @@ def step_of(model: Model, step: Any, otherwise: RungeKutta | Integrator | None =
 
 
 def check_step(step: Any) -> None:
-    """Refuse what is no step of a model."""
+    """Refuse an object that is no step of a model."""
     if isinstance(step, type) or not callable(getattr(step, "function", None)):
         raise InputError(f"step must be RungeKutta(…) or Integrator(…), got {step!r}")
 

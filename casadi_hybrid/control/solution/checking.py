@@ -35,14 +35,14 @@ TOLERANCE = 1e-11
 """Tolerance of the independent integrations, relative and in units of the scale."""
 
 COARSE = 1e-2
-"""An error of a state, in units of the scale, that a solution speaks of."""
+"""Error of a state, in units of the scale, that a solution reports."""
 
 POINTS = 11
-"""Times in an interval at which limits are looked at by default, its middle among them."""
+"""Times in an interval at which limits are checked by default, its middle among them."""
 
 _EVALUATIONS = 20_000
 NOTED = 1e-4
-"""Excess between grid points, in units of the scale, that a solution speaks of."""
+"""Excess between grid points, in units of the scale, that a solution reports."""
 
 SHOWN = 3
 INTEGRATORS = ("DOP853", "cvodes", "idas")
@@ -52,8 +52,8 @@ INTEGRATORS = ("DOP853", "cvodes", "idas")
 class Errors(ByName):
     """Distance of a trajectory from an independent integration of the model.
 
-    ``print(errors)`` says the largest, where and when. ``errors["speed"]`` is the largest distance
-    in each interval, in the state's unit. Infinite where the integration broke down.
+    ``print(errors)`` shows the largest, where and when. ``errors["speed"]`` is the largest distance
+    in each interval, in the state's unit. Infinite if the integration broke down.
 
     Attributes:
         ends: distance at the end of each interval, states × intervals, divided by the scale.
@@ -70,7 +70,7 @@ class Errors(ByName):
     units: Mapping[str, str]
 
     def __repr__(self) -> str:
-        """The largest error, of which state, and in which interval."""
+        """The largest error, its state, and its interval."""
         of_entry = np.maximum(self.ends, self.between)
         entry, k = np.unravel_index(int(np.argmax(of_entry)), of_entry.shape)
         labels = [(name, i) for name, rows in self.rows.items() for i in range(rows.shape[0])]
@@ -97,8 +97,8 @@ class Errors(ByName):
 class Violations(ByName):
     """Excess over hard limits between the grid points.
 
-    ``print(violations)`` says the largest, of what and when. ``violations["speed"]`` is the largest
-    in each interval, divided by the scale.
+    ``print(violations)`` shows the largest, its quantity and time. ``violations["speed"]`` is the
+    largest in each interval, divided by the scale.
 
     Attributes:
         rows: by the name of the quantity or of the path constraint.
@@ -127,7 +127,7 @@ class Violations(ByName):
         return tuple(excess for excess in self.worst if excess.scaled > NOTED)
 
     def __repr__(self) -> str:
-        """The largest excess, of what and when."""
+        """The largest excess, its quantity, and its time."""
         if not self.worst:
             return "no limit is exceeded between the grid points"
         return f"largest violation {self.largest:.2g} of the scale: {self.worst[0]}"
@@ -138,11 +138,9 @@ def residual(dense: Dense, n: int) -> Samples:
     model = dense.ocp.model
     _continuous(dense, "residual")
     k, s = dense.each((np.arange(n) + 0.5) / n)
-    at = dense.columns(k, s)
-    gap = (dense.interpolant.slopes(k, s) - dense.rates(at)) / model.limits("state", "scale")[
-        :, None
-    ]
-    return Samples(at.t, {name: gap[where] for name, where in model.places("state").items()})
+    columns, scale = dense.columns(k, s), model.limits("state", "scale")[:, None]
+    gap = (dense.interpolant.slopes(k, s) - dense.rates(columns)) / scale
+    return Samples(columns.t, {name: gap[where] for name, where in model.places("state").items()})
 
 
 def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Errors:
@@ -161,26 +159,25 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
     start = dense.X[:, 0]
     for k in range(dense.N):
         try:
-            found = flow(k, start if whole else dense.X[:, k])
-        except RuntimeError:  # it broke down
-            found = np.full((scale.size, n + 1), np.nan)
-        here = np.full(n, k)
-        shown = np.hstack((dense.columns(here, fractions[:-1]).x, dense.X[:, k + 1 : k + 2]))
-        gaps[:, k] = np.abs(found - shown)
-        start = found[:, -1]
+            exact = flow(k, start if whole else dense.X[:, k])
+        except RuntimeError:  # the integration broke down
+            exact = np.full((scale.size, n + 1), np.nan)
+        inside = dense.columns(np.full(n, k), fractions[:-1]).x
+        gaps[:, k] = np.abs(exact - np.hstack((inside, dense.X[:, k + 1 : k + 2])))
+        start = exact[:, -1]
     gaps = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf)
     return _errors(dense, gaps[:, :, -1], gaps[:, :, :-1].max(axis=2, initial=0.0))
 
 
 def coarse(dense: Dense) -> str:
-    """Return a sentence where half the step of Runge and Kutta ends elsewhere; else nothing."""
+    """Return a sentence if half the step of Runge and Kutta ends elsewhere; else nothing."""
     ends, remedy = dense.ocp.method.halved(dense)
     gaps = np.nan_to_num(np.abs(ends - dense.X[:, 1:]), nan=np.inf)
-    found = _errors(dense, gaps, gaps)
-    if found.largest <= COARSE:
+    errors = _errors(dense, gaps, gaps)
+    if errors.largest <= COARSE:
         return ""
     return (
-        f"But half the step of Runge and Kutta ends elsewhere, {found}: take more steps, {remedy}."
+        f"But half the step of Runge and Kutta ends elsewhere, {errors}: take more steps, {remedy}."
     )
 
 
@@ -195,52 +192,55 @@ def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
 
 
 def violation(dense: Dense, n: int) -> Violations:
-    """Return by how much hard limits are exceeded: at the midpoints of n equal parts of each
-    interval, and thrice in each gap between the points at which its method holds limits."""
+    """Return the excess over hard limits between grid points.
+
+    Times are the midpoints of n equal parts of each interval, and three in each gap between the
+    points at which the method holds limits.
+    """
     ocp, model = dense.ocp, dense.ocp.model
     nodes = np.unique([0.0, *ocp.method.inner_points, *ocp.method.nodes, 1.0])
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
     soft = {c.quantity for c in ocp.constraints if c.soft is not None}
-    limits: list[tuple[str, Array, Signal | Constraint]] = [
-        (name, rows[where], model.signals[kind][name])
-        for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u))
-        for name, where in model.places(kind).items() if name not in soft
-    ]  # fmt: skip
-    limits += [(c.name, dense.expression(c.expression, at), c)
-               for c in ocp.constraints if c.place == "path" and c.soft is None]  # fmt: skip
-    found: dict[str, Array] = {}
+    limits: list[tuple[Array, Signal | Constraint]] = []
+    for kind, rows in (("state", at.x), ("algebraic", at.z), ("control", at.u)):
+        hard = (signal for name, signal in model.signals[kind].items() if name not in soft)
+        limits += [(rows[model.places(kind)[signal.name]], signal) for signal in hard]
+    paths = [c for c in ocp.constraints if c.place == "path" and c.soft is None]
+    limits += [(dense.expression(c.expression, at), c) for c in paths]
+    largest: dict[str, Array] = {}
     worst: list[Excess] = []
-    for name, rows, limited in limits:
+    for rows, limited in limits:
         if np.isfinite([limited.lower, limited.upper]).any():
-            beyond, most = worst_excess(name, rows, limited, at.t, model.time_unit)
-            found[name] = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, -1).max(axis=1)
+            beyond, most = worst_excess(limited.name, rows, limited, at.t, model.time_unit)
+            intervals = np.maximum(beyond, 0.0).max(axis=0).reshape(dense.N, -1)
+            largest[limited.name] = intervals.max(axis=1)
             worst.append(most)
     exceeded = [excess for excess in worst if excess.scaled > 0.0]
-    return Violations(found, tuple(sorted(exceeded, key=lambda excess: -excess.scaled)))
+    return Violations(largest, tuple(sorted(exceeded, key=lambda excess: -excess.scaled)))
 
 
 def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Excess]:
     """Return the largest violation of each limit and end condition at a point, the worst first.
 
-    The rows of the dynamics are left out: what a solver cannot meet is something that was stated.
+    The rows of the dynamics are left out: the cause of a failure is a statement of the user.
     """
-    units, found = units_of(ocp, program), []
-    for key, at, lower, upper, blocks in program.sides(x, program.at(x)[1]):
+    units, violations = units_of(ocp, program), []
+    for key, values, lower, upper, blocks in program.sides(x, program.at(x)[1]):
         for name, block in blocks.items():
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
-                limited = Limits(block.read(lower), block.read(upper), block.scale, units[name])
-                when = times[np.clip(stages, 0, times.size - 1)]
-                _, excess = worst_excess(name, block.read(at), limited, when, ocp.model.time_unit)
+                limits = Limits(block.read(lower), block.read(upper), block.scale, units[name])
+                when, rows = times[np.clip(stages, 0, times.size - 1)], block.read(values)
+                _, excess = worst_excess(name, rows, limits, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
-                    found.append(replace(excess, of=block.role.quantity))
-    return sorted(found, key=lambda excess: -excess.scaled)
+                    violations.append(replace(excess, of=block.role.quantity))
+    return sorted(violations, key=lambda excess: -excess.scaled)
 
 
 def curved(ocp: Statement, name: str) -> str:
-    """Return the name where it is that of a nonlinear path constraint, else an empty text."""
+    """Return the name of a nonlinear path constraint, else an empty text."""
     unknowns = ca.vertcat(*ocp.model.arguments[:3])
     for c in ocp.constraints:
         if c.place == "path" and c.quantity == name:
@@ -249,52 +249,57 @@ def curved(ocp: Statement, name: str) -> str:
 
 
 def outside(ocp: Statement, program: Program) -> str:
-    """Say which states are given outside of their limits at an end, as no solve can mend."""
-    given = [("start", 0, name, program.parameters[f"initial {name}"].read(program.p))
-             for name in ocp.fixed]  # fmt: skip
+    """Name the states given outside of their limits at an end, which no solve can mend."""
+    fixed = []
+    for name in ocp.fixed:
+        fixed.append(("start", 0, name, program.parameters[f"initial {name}"].read(program.p)))
     x, z, u, _, t = ocp.model.arguments
     free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
-    given += [("end", -1, name, value[:, None]) for name, value in targets(ocp, program).items()
-              if f"final {name}" in program.constraints  # else it is soft
-              and not ca.depends_on(ocp.ends[name], free)]  # fmt: skip
-    said = []
-    for end, at, name, value in given:
+    for name, value in targets(ocp, program).items():
+        hard = f"final {name}" in program.constraints
+        if hard and not ca.depends_on(ocp.ends[name], free):
+            fixed.append(("end", -1, name, value[:, None]))
+    sentences = []
+    for end, column, name, value in fixed:
         blocks, lower, upper = program.variables, program.lbx, program.ubx
-        if at and blocks[name].shape[1] == 1:  # of single shooting, whose end is no unknown
+        if column and blocks[name].shape[1] == 1:  # single shooting: the end is no unknown
             blocks, lower, upper = program.constraints, program.lbg, program.ubg
-        if block := blocks.get(name):
-            low, high = (block.read(side)[:, at] for side in (lower, upper))
-            limits = Limits(low, high, block.scale[:, at], ocp.model.signals["state"][name].unit)
+        if name in blocks:
+            block, unit = blocks[name], ocp.model.signals["state"][name].unit
+            low, high = (block.read(side)[:, column] for side in (lower, upper))
+            limits = Limits(low, high, block.scale[:, column], unit)
             beyond, worst = worst_excess(name, value, limits, np.zeros(1), "")
             if worst.scaled > FEASIBLE:
-                number = in_unit(value.ravel()[np.argmax(beyond)], worst.unit)
-                said.append(f"{worst.name} is given as {number} at the {end}, {worst.beyond}")
-    return "; ".join(said)
+                amount = in_unit(value.ravel()[np.argmax(beyond)], worst.unit)
+                sentences.append(f"{worst.name} is given as {amount} at the {end}, {worst.beyond}")
+    return "; ".join(sentences)
 
 
 def refuse_outside(ocp: Statement, program: Program, key: str, kind: str) -> None:
     """Refuse states beyond their limits in the solve that an export stores."""
-    if beyond := outside(ocp, program):
+    sentences = outside(ocp, program)
+    if sentences:
         raise InputError(
-            f"{beyond}. An export stores a solve: give a state within the limits, export(folder, "
-            f"{key}=…), for the command by a function that returns ({kind}, {{'{key}': …}})"
+            f"{sentences}. An export stores a solve: give a state within the limits, "
+            f"export(folder, {key}=…), for the command by a function that returns ({kind}, "
+            f"{{'{key}': …}})"
         )
 
 
 def active(
     program: Program, at: tuple[Array, Array], lam: tuple[Array, Array], tol: float, side: str
 ) -> dict[str, Array]:
-    """Return by name where limits hold with equality, from x and g and their multipliers."""
+    """Return the active limits by name, from x and g and their multipliers."""
     one_of(side, "side", ("either", "lower", "upper"))
-    wanted = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
-    found: dict[str, Array] = {}
-    for (_, value, lower, upper, blocks), pull in zip(program.sides(*at), lam, strict=True):
-        touched = np.isin(active_sides(value, lower, upper, pull, 10 * tol), wanted)
+    sides = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
+    by_name: dict[str, Array] = {}
+    for (_, values, lower, upper, blocks), multipliers in zip(program.sides(*at), lam, strict=True):
+        touched = np.isin(active_sides(values, lower, upper, multipliers, 10 * tol), sides)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
             if limited[block.where].any():
-                found[name] = plain(touched[block.where].reshape(block.shape, order="F"))
-    return found
+                by_name[name] = plain(touched[block.where].reshape(block.shape, order="F"))
+    return by_name
 
 
 def _continuous(dense: Dense, what: str) -> None:
@@ -306,16 +311,16 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
     """(interval, start) → states at the fractions, by SciPy's method of order eight."""
     model = dense.ocp.model
     rate = Buffered(model.moves.rate)
-    near = TOLERANCE * model.limits("state", "scale")
+    absolute = TOLERANCE * model.limits("state", "scale")
 
     def flow(k: int, start: Array) -> Array:
         t0, dt = dense.times[k], dense.times[k + 1] - dense.times[k]
         u, v = dense.U[:, k], dense.V[:, k]
         p = np.ascontiguousarray(dense.P[: model.size("parameter"), k])
-        left = iter(range(_EVALUATIONS))
+        remaining = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
-            if next(left, None) is None:
+            if next(remaining, None) is None:
                 raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
             slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
@@ -323,10 +328,10 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
 
         if not np.isfinite(start).all():
             raise RuntimeError("the interval before has no end")
-        found = solve_ivp(f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=near)
-        if not found.success:
-            raise RuntimeError(found.message)
-        return np.asarray(found.y)
+        result = solve_ivp(f, (0.0, 1.0), start, method, fractions, rtol=TOLERANCE, atol=absolute)
+        if not result.success:
+            raise RuntimeError(result.message)
+        return np.asarray(result.y)
 
     return flow
 
@@ -335,34 +340,34 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     """Return the same function by CasADi's integrators."""
     model = dense.ocp.model
     dae, of_x, of_z = dae_of(model, nothing(model))
-    options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS,
-               "show_eval_warnings": False}  # fmt: skip
+    options = {"abstol": TOLERANCE, "reltol": TOLERANCE, "max_num_steps": _EVALUATIONS}
+    options["show_eval_warnings"] = False
     solve = ca.integrator("independent", plugin, dae, 0.0, fractions.tolist(), options)
 
     def flow(k: int, start: Array) -> Array:
         interval = dense.times[k], dense.times[k + 1] - dense.times[k]
-        own = dense.P[: model.size("parameter"), k]
-        near = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
-        numbers = np.concatenate((dense.U[:, k], dense.V[:, k], own, interval))
-        found = solve(x0=start / of_x, z0=near / of_z, p=numbers)
-        return np.asarray(found["xf"].full() * of_x.full(), dtype=float)
+        p = dense.P[: model.size("parameter"), k]
+        z = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
+        arguments = np.concatenate((dense.U[:, k], dense.V[:, k], p, interval))
+        result = solve(x0=start / of_x, z0=z / of_z, p=arguments)
+        return np.asarray(result["xf"].full() * of_x.full(), dtype=float)
 
     return flow
 
 
-def warning(found: Sequence[Excess], finer: str) -> str:
+def warning(excesses: Sequence[Excess], finer: str) -> str:
     """Return the excess between grid points and its remedy, in sentences; else nothing.
 
     ``finer`` is the call of the method with more inner points, empty if it takes none.
     """
-    if not found:
+    if not excesses:
         return ""
-    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    said = f"But between the grid points {', '.join(map(str, found[:SHOWN]))}{more}."
+    more = f", and {len(excesses) - SHOWN} more" if len(excesses) > SHOWN else ""
+    sentence = f"But between the grid points {', '.join(map(str, excesses[:SHOWN]))}{more}."
     if not finer:
-        return said
+        return sentence
     return (
-        f"{said} Ask for a finer mesh, refine(ocp, tolerance=…), which keeps to this trajectory, "
-        f"or for inner points, {finer}, in a solve that begins here, guess=found, and may end on "
-        "another; past an obstacle begin with a guess that goes around it."
+        f"{sentence} Ask for a finer mesh, refine(ocp, tolerance=…), which keeps to this "
+        f"trajectory, or for inner points, {finer}, in a solve that begins here, guess=found, and "
+        "may end on another; past an obstacle begin with a guess that goes around it."
     )

@@ -33,7 +33,7 @@ class Samples(ByName):
     Attributes:
         times: of the columns.
         rows: by name, a matrix with a column a time.
-        single: whether one time was asked for, so that a value has no axis of time.
+        single: True for one time, so that a value has no axis of time.
     """
 
     times: Array
@@ -55,10 +55,10 @@ def by_names(ocp: Statement, *rows: Array) -> dict[str, Array]:
 
 
 class Dense:
-    """The trajectories of a point of a program as functions of time.
+    """Trajectories of a point of a program as functions of time.
 
-    Between the grid points states are as the method's :class:`Interpolant` has them.
-    Controls are held or linear; a reference has the value of the grid point before.
+    The method's :class:`Interpolant` gives the states between the grid points. Controls are held or
+    linear; a reference has the value of the grid point before.
 
     Args:
         ocp, transcription: the problem and its functions.
@@ -88,13 +88,13 @@ class Dense:
         Raises:
             InputError: for a time outside of the horizon.
         """
-        asked = np.asarray(times, dtype=float).ravel()
+        times = np.asarray(times, dtype=float).ravel()
         first, last = self.times[0], self.times[-1]
         slack = 1e-9 * (last - first)
-        if asked.size and not ((asked >= first - slack) & (asked <= last + slack)).all():
+        if not ((times >= first - slack) & (times <= last + slack)).all():
             raise InputError(f"times must be from {first:g} to {last:g}, the horizon")
-        k = np.clip(np.searchsorted(self.times, asked, side="right") - 1, 0, self.N - 1)
-        s = (asked - self.times[k]) / np.diff(self.times)[k]
+        k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, self.N - 1)
+        s = (times - self.times[k]) / np.diff(self.times)[k]
         return k, np.clip(s, 0.0, 1.0)
 
     def each(self, fractions: Array, *, end: bool = False) -> tuple[Whole, Array]:

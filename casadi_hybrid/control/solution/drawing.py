@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from casadi_hybrid.control.model.signals import Array, Signal, known
+from casadi_hybrid.control.model.signals import Array, Signal, Values, known
 from casadi_hybrid.control.solution.dense import Dense
 from casadi_hybrid.problem.point.working_set import LOWER, UPPER, active_sides
 from casadi_hybrid.utils.errors import InputError
@@ -27,8 +26,8 @@ LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--
 GREY = "#444444"
 """Colour of lines and dots in a legend that stand for any colour."""
 _POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
-_ACTIVE: dict[str, Any] = {"color": PALETTE[1], "linestyle": "", "marker": "o", "markersize": 6,
-                           "fillstyle": "none", "markeredgewidth": 1.0}  # fmt: skip
+_ACTIVE: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "fillstyle": "none"}
+_ACTIVE |= {"color": PALETTE[1], "markeredgewidth": 1.0}
 _COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 
@@ -38,10 +37,10 @@ class Panel:
 
     Attributes:
         limited: the signal or constraint, with limits and unit.
-        times, rows: the curve between the grid points, or the edges of what is held and its values.
-        grid_times, grid: the grid points, or for what is held the middles of the intervals.
-        marked: times, values and whether they are at a limit, of the grid and points between.
-        held, joined: whether it is drawn as stairs, whether there is a curve between grid points.
+        times, rows: the curve between the grid points, or the edges of stairs and their values.
+        grid_times, grid: the grid points, or for stairs the middles of the intervals.
+        held, joined: True for stairs; True for a curve between grid points.
+        marked: times, values and activity of a limit, on the grid and at points between.
     """
 
     limited: Any
@@ -55,14 +54,10 @@ class Panel:
 
 
 def draw(
-    parts: Mapping[str, Any],
-    names: Sequence[str] | None,
-    label: str | None,
-    tol: float,
-    path: str | Path | None,
+    parts: Values, names: Sequence[str] | None, label: str | None, tol: float, path: Any
 ) -> Figure:
     """Return the figure of parts by name, a colour each, or of one; see :meth:`Solution.plot`."""
-    chosen: dict[str, Any] = {}  # by default: all unknowns, and path constraints that are none
+    chosen: dict[str, Any] = {}  # by default all unknowns and path constraints
     for part in parts.values():
         paths = (c.name for c in part.ocp.constraints if c.place == "path")
         chosen |= dict.fromkeys((*part.ocp.model.unknowns, *paths))
@@ -83,7 +78,7 @@ def draw(
 
 
 def listed(names: Sequence[str] | None) -> list[str]:
-    """Return names to draw, none of None, refusing a text."""
+    """Return names to draw, an empty list for None; refuse a text."""
     if isinstance(names, str):
         raise InputError(f"names must be a list of names, got the text {names!r}")
     return list(names or ())
@@ -101,21 +96,22 @@ def name_axis(ax: Any, name: str, unit: str) -> None:
 
 
 def entry_style(i: int, colour: int | None = None) -> dict[str, Any]:
-    """Return how the curve of an entry is drawn, in a colour of its own or another's."""
+    """Return the style of the curve of an entry, in a colour of its own or of a part."""
     color = _COLOURS[(i if colour is None else colour) % len(_COLOURS)]
     return {"color": color, "linestyle": DASHES[i % len(DASHES)], "linewidth": 1.6}
 
 
 def number_entries(ax: Axes, curves: Sequence[Any]) -> None:
-    """Say above the panel of a vector which curve is that of which entry."""
+    """Put the numbers of the entries above the panel of a vector."""
     if len(curves) > 1:
-        legend(ax, handles=curves, labels=[f"[{i}]" for i in range(len(curves))], fontsize=8,
-               ncols=min(6, len(curves)), frameon=False, handlelength=1.8, loc="lower right",
-               bbox_to_anchor=(1.0, 0.97), borderpad=0.0)  # fmt: skip
+        place = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.97), "ncols": min(6, len(curves))}
+        style = {"fontsize": 8, "frameon": False, "handlelength": 1.8, "borderpad": 0.0}
+        labels = [f"[{i}]" for i in range(len(curves))]
+        legend(ax, handles=curves, labels=labels, **place, **style)
 
 
 def limit_style(has: NDArray[np.bool_], *, own: bool = True) -> dict[str, Any]:
-    """Return how a limit is drawn that these entries have: that of one alone in its own colour."""
+    """Return the style of a limit of these entries; of one alone in the colour of the entry."""
     alone = own and has.size > 1 and has.sum() == 1
     return {**LIMIT, "color": entry_style(int(has.argmax()))["color"]} if alone else LIMIT
 
@@ -123,7 +119,7 @@ def limit_style(has: NDArray[np.bool_], *, own: bool = True) -> dict[str, Any]:
 def stacked_axes(
     count: int, time_label: str, *, height: float | None = None
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with so many panels over time, in two columns where there are many."""
+    """Return a figure with panels over time, in two columns if there are many."""
     columns = 1 if count <= _ONE_COLUMN else 2
     rows = -(-count // columns)
     height = height or max(1.25, min(2.4, 7.5 / rows))
@@ -139,16 +135,16 @@ def stacked_axes(
     return fig, flat[:count]
 
 
-def _panels(parts: Mapping[str, Any], name: str, tol: float) -> dict[int, Panel]:
-    """Panels of each part that has the quantity, by the part's number."""
-    found: dict[int, Panel] = {}
+def _panels(parts: Values, name: str, tol: float) -> dict[int, Panel]:
+    """Return the panel of each part that has the quantity, by the part's number."""
+    panels: dict[int, Panel] = {}
     for i, part in enumerate(parts.values()):
         try:
-            found[i] = _panel(part, name, tol)
+            panels[i] = _panel(part, name, tol)
         except InputError:
-            if i + 1 == len(parts) and not found:
+            if i + 1 == len(parts) and not panels:
                 raise
-    return found
+    return panels
 
 
 def _panel(solution: Any, name: str, tol: float) -> Panel:
@@ -183,33 +179,32 @@ def _panel(solution: Any, name: str, tol: float) -> Panel:
     in_g, in_x = program.constraints.get(name), program.variables.get(name)
     block, stacked = (in_g, solution.lam_g) if in_g else (in_x, solution.lam_x)
     lam = np.zeros((1, 1)) if block is None else block.read(stacked, dual=True) * scale
-    if lam.shape != dots.shape:  # of what holds elsewhere too: the distance alone tells
+    if lam.shape != dots.shape:  # a limit at other points too: the distance alone decides
         lam = np.zeros(dots.shape)
     sides = active_sides(dots / scale, lower / scale, upper / scale, lam, 10 * tol)
     touched, algebraic = np.isin(sides, (LOWER, UPPER)), name in model.signals["algebraic"]
     if algebraic and name not in solution.program.variables:  # no limit holds at the grid points
         touched[:] = False
     active, marked = solution.active(tol), [(grid_times[None], dots, touched)]
-    own, inner = ocp.method.nodes, ocp.method.inner_points
-    inside = own if algebraic else np.append(own[own < 1.0], inner)
+    nodes, inner = ocp.method.nodes, ocp.method.inner_points
+    inside = nodes if algebraic else np.append(nodes[nodes < 1.0], inner)
     blocks = {**program.variables, **program.constraints}
-    places = {
-        block.role.place: label for label, block in blocks.items() if block.role.quantity == name
-    }
+    places = {b.role.place: label for label, b in blocks.items() if b.role.quantity == name}
     for word, taus in (("inside", inside), ("between", inner)):
-        if (label := places.get(word)) in active:
+        label = places.get(word)
+        if label in active:
             more = np.atleast_2d(active[label])
-            at, values = read(*dense.each(taus[: more.shape[1] // N]))
-            marked.append((at[None], values, more))
-    when, *found = (np.hstack(parts) for parts in zip(*marked, strict=True))
-    return Panel(limited, times, rows, grid_times, dots, held, not model.discrete,
-                 (when[0], *found))  # fmt: skip
+            moments, values = read(*dense.each(taus[: more.shape[1] // N]))
+            marked.append((moments[None], values, more))
+    when, values, touched = (np.hstack(parts) for parts in zip(*marked, strict=True))
+    joined, points = not model.discrete, (when[0], values, touched)
+    return Panel(limited, times, rows, grid_times, dots, held, joined, points)
 
 
 def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) -> None:
-    """Draw a panel, its entries in colours, or all in that of a part with dashes of their own."""
+    """Draw a panel, its entries in colours, or in the colour of a part with dashes of their own."""
     curves: list[Any] = []
-    at, *marked = panel.marked
+    times, *marked = panel.marked
     for i, (row, dots, values, on) in enumerate(zip(panel.rows, panel.grid, *marked, strict=True)):
         style = entry_style(i, colour)
         if panel.held:
@@ -218,7 +213,7 @@ def _draw(ax: Axes, panel: Panel, *, narrow: bool, colour: int | None = None) ->
             if panel.joined:
                 curves += ax.plot(panel.times, row, **style)
             curves += ax.plot(panel.grid_times, dots, **style | _POINTS)[: not panel.joined]
-        ax.plot(at[on], values[on], **_ACTIVE)
+        ax.plot(times[on], values[on], **_ACTIVE)
     number_entries(ax, curves if colour is None else ())
     pairs = np.stack((panel.limited.lower, panel.limited.upper), axis=1)
     for limit in np.unique(pairs[np.isfinite(pairs)]):

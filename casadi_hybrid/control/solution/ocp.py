@@ -37,7 +37,7 @@ class TranscribedProblem:
 
     Attributes:
         prefixed: the parts, by the prefix of their names in the program.
-        own: by prefix the values of parameters that a part brings along.
+        own: by prefix the values of parameters that a part states for itself.
     """
 
     name: str
@@ -62,7 +62,7 @@ class TranscribedProblem:
 
     @property
     def program(self) -> Program:
-        """The nonlinear program, with the numbers given so far."""
+        """The nonlinear program, with the declared values."""
         return next(iter(self.transcriptions.values())).program
 
     @cached_property
@@ -73,7 +73,7 @@ class TranscribedProblem:
 
     @property
     def stated(self) -> set[str]:
-        """Parameters that every part brings along."""
+        """Parameters that every part states for itself."""
         return set.intersection(*(set(values) for values in self.own.values()))
 
     def _lay(self, assembly: Assembly) -> dict[str, tuple[Horizon, Any]]:
@@ -86,20 +86,20 @@ class OptimalControl(Statement, TranscribedProblem):
     """min Σ costs over a horizon of a model, subject to its dynamics, limits and constraints.
 
     Costs and constraints are expressions of the model's symbols, of :meth:`parameter` and
-    :meth:`reference`, of ``model.time`` and of :attr:`duration`. The problem becomes a program at
-    the first use; from then on it is closed, and other initial states, parameters, references and
-    guesses need no other program.
+    :meth:`reference`, of ``model.time`` and of :attr:`duration`. The problem is transcribed at the
+    first use and closed from then on: other initial states, parameters, references and guesses need
+    no other program.
 
     Args:
-        model: what moves.
+        model: a :class:`Model`.
         duration: of the horizon, a number or :class:`Free`.
         intervals: number of them.
         method: :class:`MultipleShooting` (the default), :class:`SingleShooting`,
             :class:`Collocation`.
         mesh: intervals + 1 increasing fractions of the duration from 0 to 1; even by default.
-        unroll: whether the horizon is unrolled in the graph, which evaluates fastest; without it
-            one interval is a function that is mapped over the horizon. By default it is, except for
-            long horizons of :class:`SingleShooting`.
+        unroll: True to unroll the horizon in the graph, which evaluates fastest; False to map one
+            interval as a function over the horizon. True by default, except for long horizons of
+            :class:`SingleShooting`.
         name: for messages; the model's by default.
         solver: options of :func:`casadi_hybrid.nlpsol`. The first solve makes the solver, which
             ``max_time`` does not count.
@@ -124,13 +124,13 @@ class OptimalControl(Statement, TranscribedProblem):
     def numbers(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
     ) -> Program:
-        """Return the program with the numbers of one solve, for any solver of CasADi.
+        """Return the program with the values of one solve, for any solver of CasADi.
 
         Args:
-            x0: state at the start, a column or by name; :meth:`initial`'s numbers by default.
+            x0: state at the start, a column or by name; the values of :meth:`initial` by default.
             time: at the start.
-            guess: where to begin: by name, or a :class:`Solution`, of another mesh too;
-                :meth:`guess`'s by default.
+            guess: values by name, or a :class:`Solution`, of another mesh too; the values of
+                :meth:`guess` by default.
             **parameters: of the model and of the problem, by name.
         """
         state, at = state_of(self, self.program, x0), float(column(time, 1, "time")[0])
@@ -148,12 +148,12 @@ class OptimalControl(Statement, TranscribedProblem):
     def solve(
         self, x0: Any = None, *, time: float = 0.0, guess: Any = None, **parameters: Any
     ) -> Solution:
-        """Solve with these numbers; see :meth:`numbers`.
+        """Solve with these values; see :meth:`numbers`.
 
-        A solution as the guess brings its multipliers along: the solver starts warm from them.
+        With a solution as the guess the solver starts warm from its multipliers too.
 
         Raises:
-            InputError: for what does not fit, and for a state of :meth:`initial` without a number.
+            InputError: for arguments that do not fit, and for a fixed state without a value.
         """
         refuse_guessed(self, x0)
         program = self.numbers(x0, time=time, guess=guess, **parameters)
@@ -173,21 +173,20 @@ class OptimalControl(Statement, TranscribedProblem):
         """Write the problem with its solver as C99: measured state in, control out, by name.
 
         ``NAME_control.h`` has structures in physical units, and reads trajectories of the answer;
-        the folder's README has a table of them. Where steps follow one another by an interval,
-        :meth:`MPC.export` writes the loop too.
+        the folder's README has a table of them. :meth:`MPC.export` also writes the loop of steps.
 
         Args:
-            folder: where.
-            x0: state of the solve that is stored; :meth:`initial`'s numbers by default.
-            name: what names in C begin with; the problem's by default.
+            folder: to write to.
+            x0: state of the solve that is stored; the values of :meth:`initial` by default.
+            name: prefix of names in C; the problem's name by default.
             loops, cold: see :meth:`NlpSolver.export`.
             **parameters: of that solve.
 
         Raises:
-            InputError: as :meth:`NlpSolver.export`, and where a state is free at the start.
-            OSError: where the folder cannot be written to.
+            InputError: as :meth:`NlpSolver.export`, and for a state that is free at the start.
+            OSError: if the folder cannot be written to.
         """
-        # It takes time to import, and few call it.
+        # The import takes long, and few call it.
         from casadi_hybrid.control.c_controller.writing import Law, export_law  # noqa: PLC0415
 
         program = self.numbers(x0, **parameters)
@@ -199,10 +198,10 @@ class OptimalControl(Statement, TranscribedProblem):
         return export_law(self.solver, law, folder, name, loops=loops, cold=cold)
 
     def to_verify(self, answer: Any) -> Any:
-        """Return what :func:`casadi_hybrid.verify.verify` judges, with names and units.
+        """Return the program for :func:`casadi_hybrid.verify.verify`, with names and units.
 
         Args:
-            answer: a :class:`Solution`, whose numbers and mesh are taken; else those given so far.
+            answer: a :class:`Solution` with the values and the mesh; else the declared values.
 
         Raises:
             InputError: for a solution of another problem.
@@ -215,41 +214,41 @@ class OptimalControl(Statement, TranscribedProblem):
         return stated(program, {"": (ocp.limited(program.limits), ocp.transcriptions[""])})
 
     def solution(
-        self, program: Program, found: Mapping[str, Any], stats: Any, explanation: str = ""
+        self, program: Program, outputs: Mapping[str, Any], stats: Any, explanation: str = ""
     ) -> Solution:
-        """Return what a solver of CasADi found for a program of :meth:`numbers`, by name."""
-        ending = ended(found, stats, explanation)
+        """Return the result of a solver of CasADi for a program of :meth:`numbers`, by name."""
+        ending = ended(outputs, stats, explanation)
         return Solution.of(self, self.transcriptions[""], program, **ending)
 
 
 def solved(
     solver: Any, program: Program, known: Mapping[str, Array]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Solve with the program's numbers, warm from ``lam_x0`` and ``lam_g0`` where they are known.
+    """Solve with the program's values, warm from ``lam_x0`` and ``lam_g0`` if they are known.
 
     Returns:
-        CasADi's outputs, the statistics, and an explanation where the point is no solution.
+        CasADi's outputs, the statistics, and an explanation if the point is no solution.
     """
-    found = solver(**{**known, **program.arguments})
+    outputs = solver(**{**known, **program.arguments})
     stats = solver.stats()
-    return found, stats, "" if stats["success"] else str(solver.explain())
+    return outputs, stats, "" if stats["success"] else str(solver.explain())
 
 
-def ended(found: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
-    """Return x, lam_x and lam_g of CasADi's outputs, with how a solver ended."""
-    point = {key: np.asarray(ca.DM(found[key])).ravel() for key in ("x", "lam_x", "lam_g")}
+def ended(outputs: Mapping[str, Any], stats: Any, explanation: str) -> dict[str, Any]:
+    """Return x, lam_x and lam_g of CasADi's outputs, with statistics and explanation."""
+    point = {key: np.asarray(ca.DM(outputs[key])).ravel() for key in ("x", "lam_x", "lam_g")}
     return {**point, "stats": dict(stats), "explanation": explanation}
 
 
 def stated(program: Program, parts: Mapping[str, tuple[Statement, Transcription]]) -> Stated:
-    """Return a program with the numbers of a solve to judge, entries named with their scales."""
+    """Return a program with the values of a solve for a verifier, entries with their scales."""
 
     def exceeded(x: Array, p: Array) -> list[str]:
-        found = []
+        sentences = []
         for prefix, (ocp, transcription) in parts.items():
             beyond = checking.violation(Dense(ocp, transcription, x, p), checking.POINTS)
-            found += [f"{prefix}{excess}" for excess in beyond.noted]
-        return found
+            sentences += [f"{prefix}{excess}" for excess in beyond.noted]
+        return sentences
 
     names: dict[str, Any] = labels(program, {prefix: ocp for prefix, (ocp, _) in parts.items()})
     problem = Problem.from_nlp(dict(program.nlp), name=program.name, **names)

@@ -22,17 +22,17 @@ from casadi_hybrid.utils.errors import InputError
 class Slopes(ByName):
     """d(trajectory)/d(parameter) by the name of the trajectory, in its unit per the parameter's.
 
-    ``slopes["angle"]`` has the shape of ``solution["angle"]``; of a parameter with several entries
-    it has them as its last axis, a reference all grid points, column by column. The objective and
-    the duration are attributes, and found by these names as well.
+    ``slopes["angle"]`` has the shape of ``solution["angle"]``. The last axis has the entries of a
+    parameter with several, all grid points of a reference, column by column. The derivatives of
+    objective and duration are attributes, and entries by these names.
 
     Attributes:
-        of: the parameter, ``"initial angle"`` of an initial state; of a part that of all parts,
-            as a solve sets it by this name, but of those that state it for themselves.
+        of: the parameter, or ``"initial angle"`` of an initial state; for a part the parameter of
+            all parts that do not state it for themselves.
         rows: by name, entries × times × entries of the parameter.
-        objective, duration: their derivatives, of a part its own, a number an entry of ``of``.
+        objective, duration: their derivatives, for a part its own, a number an entry of ``of``.
         units: by name, such as ``"rad/kg"``.
-        single: whether the parameter has one entry.
+        single: True if the parameter has one entry.
     """
 
     of: str
@@ -61,8 +61,9 @@ def of_unknowns(sensitivities: Sensitivities, at: Any, of_p: Any) -> tuple[Array
     """Return d(unknowns) and d(objective) by these entries of p, at a solution or a plan."""
     program = at.program
     sensitivities.names = lambda: program.names_at(at.times, at.ocp.model.time_unit)
-    found = sensitivities(at, program.p, program, ("p",), slopes(program), of_p)  # has the bounds
-    return found["jac_x_p"], found["jac_f_p"][0]
+    slopes_p = slopes(program)
+    jacobians = sensitivities(at, program.p, program, ("p",), slopes_p, of_p)  # program: the bounds
+    return jacobians["jac_x_p"], jacobians["jac_f_p"][0]
 
 
 def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
@@ -80,20 +81,21 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)
     read = solution.transcription.trajectories
     values, ahead = read.call([ca.DM(solution.x), ca.DM(program.p)]), read.forward(1)
-    found = []
-    for at, dx in zip(places.T, of_x.T, strict=True):
-        dp = np.isin(np.arange(program.p.size), at).astype(float)
-        moved = ahead.call([solution.x, program.p, *values, dx, dp])
-        found.append([np.asarray(part.full()) for part in moved])
-    X, Z, U, V, P, times, costs, Y = (
-        np.stack(parts, axis=-1) for parts in zip(*found, strict=True)
-    )
+    # Chain rule: the trajectories' derivative in the direction (dx/dp, dp) of each entry.
+    directions = []
+    for entries, dx in zip(places.T, of_x.T, strict=True):
+        dp = np.isin(np.arange(program.p.size), entries).astype(float)
+        slope = ahead.call([solution.x, program.p, *values, dx, dp])
+        directions.append([np.asarray(part.full()) for part in slope])
+    stacked = (np.stack(parts, axis=-1) for parts in zip(*directions, strict=True))
+    X, Z, U, V, P, times, costs, Y = stacked
     W = np.concatenate((U, V[:, -1:]), axis=1)
-    named, given = by_names(solution.ocp, X, Z, W, P, Y), solution.ocp.given
-    rows = {label: part[:, 0] if label in solution.ocp.freed
-            else part[:, : solution[label].shape[-1]]
-            for label, part in named.items()
-            if label not in given or label in solution.ocp.freed}  # fmt: skip
+    rows = {}
+    for label, part in by_names(solution.ocp, X, Z, W, P, Y).items():
+        if label in solution.ocp.freed:
+            rows[label] = part[:, 0]
+        elif label not in solution.ocp.given:
+            rows[label] = part[:, : solution[label].shape[-1]]
     per = {**solution.units, "time": model.time_unit}.get(block.role.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]

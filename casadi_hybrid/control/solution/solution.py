@@ -15,7 +15,7 @@ from casadi_hybrid.control.model.signals import Array, Named, known, number, pla
 from casadi_hybrid.control.solution import checking, storing
 from casadi_hybrid.control.solution.dense import Dense, Samples, by_names
 from casadi_hybrid.control.transcription.initial_guess import trajectory_blocks
-from casadi_hybrid.control.transcription.program import Block, Program
+from casadi_hybrid.control.transcription.program import Block, Program, Role
 from casadi_hybrid.control.transcription.statement import Statement
 from casadi_hybrid.control.transcription.terms import SOFT
 from casadi_hybrid.control.transcription.transcription import Transcription
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """Point of a solver, its statistics, and its figure."""
+    """Returned point of a solver, its statistics, and its figure."""
 
     program: Program = field(repr=False)
     x: Array = field(repr=False)
@@ -60,18 +60,18 @@ class Ended:
     def load(cls, path: str | Path, ocp: Any) -> Any:
         """Read a solution of a problem, stated as it was when saved.
 
-        The problem's costs, rows and limits are compared at the point with what they were there.
-        What a file says without its problem is :meth:`Saved.read`.
+        The problem's costs, rows and limits at the point must equal those of the file.
+        :meth:`Saved.read` reads a file without its problem.
 
         Args:
             ocp: the problem: an :class:`OptimalControl`, :class:`Phases` or :class:`Scenarios`.
 
         Returns:
-            What its ``solve`` returns: of several parts the solution of all, ``found["ascent"]``.
+            The solution, of the type that ``solve`` of the problem returns.
 
         Raises:
-            InputError: where the file is no solution, or that of another problem; it says what
-                differs.
+            InputError: for a file without a solution, or of another problem; the message names
+                the difference.
         """
         saved = storing.Saved.read(path)
         return ocp.solution(saved.program(ocp), saved.point, saved.stats, saved.explanation)
@@ -86,19 +86,19 @@ class Ended:
     ) -> Figure:
         """Return a figure fit to publish, a panel for each quantity.
 
-        Lines run between the grid points, dots are the grid points, held controls are stairs,
-        limits are dashed, that of one entry alone in its colour, and marked where they are active;
-        of several parts each has a colour.
+        Lines run between the grid points, dots are the grid points, held controls are stairs.
+        Limits are dashed, a limit of one entry alone in its colour, and marked where they are
+        active. Each of several parts has a colour.
 
         Args:
             names: of quantities and path constraints; by default all states, algebraic states,
                 controls and path constraints.
             path: file to write; its suffix chooses the format: ``.pdf``, ``.svg``, ``.png``.
             label: of the time axis; by default with the model's ``time_unit``.
-            tol: of what counts as active, see :meth:`Solution.active`.
+            tol: of active limits, see :meth:`Solution.active`.
 
         Raises:
-            InputError: for a name that is none.
+            InputError: for an unknown name.
         """
         from casadi_hybrid.control.solution.drawing import draw  # noqa: PLC0415 (matplotlib)
 
@@ -113,8 +113,8 @@ class Ended:
                 :meth:`Result.report`: residuals, multipliers by name, the course of the solve.
 
         Raises:
-            InputError: before any work for a path that is none, for the result of another solve,
-                and without jinja2; the message says what to install.
+            InputError: before any work for a path that does not fit, for the result of another
+                solve, and without jinja2; the message says what to install.
             OSError: where the file cannot be written.
         """
         from casadi_hybrid.solver.report.page import write_page  # noqa: PLC0415 (matplotlib)
@@ -138,12 +138,11 @@ class Ended:
 class Solution(Ended):
     """Solution of an optimal control problem.
 
-    ``solution["speed"]`` is a trajectory: of a quantity with one entry a vector, else a matrix with
-    a column a time. States, algebraic states, references and outputs are at :attr:`times`; a
-    control that is held has one value for each interval, :attr:`control_times`; a parameter is a
-    number, or a vector. Algebraic states of
-    a collocation are unknowns at its points: at a grid point they are as :meth:`at` has them there,
-    where a held control jumps with that of the interval that begins.
+    ``solution["speed"]`` is a trajectory: a vector for a quantity with one entry, else a matrix
+    with a column a time. States, algebraic states, references and outputs are at :attr:`times`. A
+    held control has one value for each interval, :attr:`control_times`; a parameter is a number, or
+    a vector. Algebraic states of a collocation are unknowns at its points; at a grid point they
+    have the values of :meth:`at`, with the held control of the interval that begins.
 
     Attributes:
         ocp: the problem.
@@ -153,9 +152,9 @@ class Solution(Ended):
         objective: f, the sum of the costs.
         times: of the grid points.
         values: every trajectory by name, as matrices.
-        costs: by name; ``"soft limits"`` is what excesses of soft limits cost, where there are any.
+        costs: by name; ``"soft limits"`` is the price of violated soft limits, if there are any.
         stats: the solver's; ``success``, ``return_status``, ``iter_count``, ….
-        explanation: in sentences, what is wrong with a point that is no solution.
+        explanation: reasons in sentences if the point is no solution.
     """
 
     ocp: Statement = field(repr=False)
@@ -166,19 +165,16 @@ class Solution(Ended):
     costs: Mapping[str, float]
 
     def __str__(self) -> str:
-        """Status, costs, and flaws between the grid points.
-
-        Where it is no solution, what is wrong with it at all.
-        """
+        """Status, costs, and flaws between the grid points or reasons for a failure."""
         parts = ", ".join(f"{name} {value:.6g}" for name, value in self.costs.items())
-        said = f"{self._ending}: {self.ocp.name}, duration {self.duration:.6g}"
-        said += f", objective {self.objective:.6g}" + (f" ({parts})" if parts else "")
+        line = f"{self._ending}: {self.ocp.name}, duration {self.duration:.6g}"
+        line += f", objective {self.objective:.6g}" + (f" ({parts})" if parts else "")
         fixed = {*self.ocp.fixed, *self.ocp.cycles}
         free = [name for name in self.ocp.model.signals["state"] if name not in fixed]
         if self.ocp.fixed and free:  # perhaps forgotten in initial(…)
-            said += f"\nfree at the start: {', '.join(free)}"
-        wrong = [self.cautions] if self.success else [self.another_guess, self.explanation]
-        return "\n".join(filter(None, (said, *wrong)))
+            line += f"\nfree at the start: {', '.join(free)}"
+        flaws = [self.cautions] if self.success else [self.another_guess, self.explanation]
+        return "\n".join(filter(None, (line, *flaws)))
 
     __repr__ = __str__
 
@@ -193,21 +189,16 @@ class Solution(Ended):
         for name, signal in ocp.model.signals["control"].items():
             if signal.linear:
                 values[name] = program.variables[name].read(x)
-        names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only where there are any
-        found = dict(zip(names, dense.costs.ravel().tolist(), strict=False))
-        costs, objective = Named(found, "cost"), sum(found.values())
-        return cls(ocp, transcription, dense, dense.times, values, costs, program=program, x=x,
-                   objective=objective, **more)  # fmt: skip
+        names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only for soft limits
+        costs = Named(zip(names, dense.costs.ravel().tolist(), strict=False), "cost")
+        more |= {"program": program, "x": x, "objective": sum(costs.values())}
+        return cls(ocp, transcription, dense, dense.times, values, costs, **more)
 
     def __getitem__(self, name: str) -> Any:
-        """Return a trajectory by name; of a parameter its number or numbers."""
-        rows = known(name, self.values, "trajectory")
-        return number(rows[:, 0]) if name in self._constant else plain(rows)
-
-    @property
-    def _constant(self) -> set[str]:
-        return {name for name, signal in self.ocp.given.items()
-                if not signal.varying and name not in self.ocp.lagged}  # fmt: skip
+        """Return a trajectory by name; the value or values of a parameter."""
+        rows, signal = known(name, self.values, "trajectory"), self.ocp.given.get(name)
+        constant = signal is not None and not signal.varying and name not in self.ocp.lagged
+        return number(rows[:, 0]) if constant else plain(rows)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
@@ -240,33 +231,33 @@ class Solution(Ended):
     def multipliers(self) -> dict[str, Array]:
         """Multipliers by constraint, or by variable for its limits, per physical unit.
 
-        Positive where an upper limit holds the point back, negative where a lower one does. The
-        name of a quantity or constraint has all of it: what holds at several places of an interval
-        is added up, a column for each grid point or interval, so that the sum over the columns is
-        the slope of the objective by the limit, with the other sign. Each place has a name of its
-        own beside it, ``"gap inside"``.
+        Positive at an active upper limit, negative at a lower one. The name of a quantity or
+        constraint has the sum over the places of an interval, a column for each grid point or
+        interval. The sum over the columns is minus the slope of the objective by the limit. Each
+        place has a name of its own beside it, ``"gap inside"``.
         """
-        found: dict[str, Array] = {}
-        parts: dict[str, list[tuple[Block, Array, Array]]] = {}
+        multipliers: dict[str, Array] = {}
+        parts: dict[str, list[tuple[Role, Array, Array]]] = {}
+        limitable = self.ocp.limitable
         for key, stacked, *_, blocks in self.program.sides(self.lam_x, self.lam_g):
             for name, block in blocks.items():
-                found[name] = block.read(stacked, dual=True)
-                if block.role.kind == "limit" and block.role.quantity in self.ocp.limitable:
-                    stages = self.program.stages[key][block.where].reshape(block.shape, order="F")
-                    parts.setdefault(block.role.quantity, []).append(
-                        (block, stages[0], found[name])
-                    )
-        for name, of in parts.items():
-            if len(of) == 1 and not of[0][0].role.side:
-                found[name] = of[0][2]
+                values = multipliers[name] = block.read(stacked, dual=True)
+                if block.role.kind == "limit" and block.role.quantity in limitable:
+                    stages = self.program.stages[key][block.where[:: block.shape[0] or 1]]
+                    part = block.role, stages, values
+                    parts.setdefault(block.role.quantity, []).append(part)
+        for name, places in parts.items():
+            if len(places) == 1 and not places[0][0].side:
+                multipliers[name] = places[0][2]
                 continue
-            every = np.unique(np.concatenate([stages for _, stages, _ in of]))
-            total = np.zeros((self.ocp.limitable[name].lower.size, every.size))
-            for block, stages, values in of:
-                rows = np.array(block.role.entries or range(len(total)))
-                np.add.at(total, (rows[:, None], np.searchsorted(every, stages)), values)
-            found[name] = total
-        return Named({name: plain(rows) for name, rows in found.items()}, "constraint or variable")
+            columns = np.unique(np.concatenate([stages for _, stages, _ in places]))
+            multipliers[name] = np.zeros((limitable[name].lower.size, columns.size))
+            for role, stages, values in places:
+                rows = np.array(role.entries or range(limitable[name].lower.size))
+                at = rows[:, None], np.searchsorted(columns, stages)
+                np.add.at(multipliers[name], at, values)
+        by_name = {name: plain(rows) for name, rows in multipliers.items()}
+        return Named(by_name, "constraint or variable")
 
     @property
     def units(self) -> dict[str, str]:
@@ -277,7 +268,7 @@ class Solution(Ended):
     def at(self, times: Any) -> Samples:
         """Return every quantity by name at times of the horizon; see :class:`Dense`.
 
-        Where a held control jumps it has the value of the interval that begins there.
+        At a jump a held control has the value of the interval that begins.
 
         Args:
             times: a vector, or one number, for which the values have no axis of time.
@@ -299,7 +290,7 @@ class Solution(Ended):
         return dense.samples(*dense.locate(np.clip(times, *self.times[[0, -1]]))).rows
 
     def residual(self, n: int = 10) -> Samples:
-        """Return (dx/dt − rate) / scale by state: how far the trajectory is from the model.
+        """Return (dx/dt − rate) / scale by state: the residual of the model's equations.
 
         Args:
             n: number of times an interval, the midpoints of equal parts.
@@ -316,9 +307,9 @@ class Solution(Ended):
 
         Args:
             n: number of times inside of each interval, besides its end.
-            whole: whether one integration goes through the horizon. By default each interval has
-                its own, from the trajectory's grid point: unstable models then show what the
-                method does and not what they do themselves.
+            whole: True for one integration through the horizon. By default each interval has its
+                own, from the trajectory's grid point, so that an unstable model shows the error of
+                the method alone.
             integrator: ``"DOP853"`` of SciPy (the default), ``"cvodes"`` for stiff models,
                 ``"idas"`` for algebraic states.
 
@@ -329,7 +320,7 @@ class Solution(Ended):
         return checking.error(self.dense, n, whole=whole, integrator=integrator)
 
     def violation(self, n: int = checking.POINTS) -> checking.Violations:
-        """Return by how much hard limits are exceeded in between; printed, the largest and when.
+        """Return the excess over hard limits between grid points; printed, the largest and when.
 
         By the name of the quantity or of the path constraint, the largest of each interval,
         divided by the scale.
@@ -362,20 +353,21 @@ class Solution(Ended):
 
         Empty for a solution, and if linear constraints alone contradict each other.
         """
-        if not self.success and (given := checking.outside(self.ocp, self.program)):
-            return f"{given}: change that, or the limit."
+        outside = "" if self.success else checking.outside(self.ocp, self.program)
+        if outside:
+            return f"{outside}: change that, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
         contradiction = self.explanation.partition("Worst violations")[0]
-        begun = checking.unmet(self.program, self.program.x0, self.ocp, self.times)
+        initial = checking.unmet(self.program, self.program.x0, self.ocp, self.times)
         states = self.ocp.model.signals["state"].keys()
-        first, last = (states <= given.keys() for given in (self.ocp.fixed, self.ocp.ends))
+        first, last = (states <= fixed.keys() for fixed in (self.ocp.fixed, self.ocp.ends))
         for excess in self.unmet:
             name, at = checking.curved(self.ocp, excess.of), excess.time
             if name and ((first and at <= self.times[0]) or (last and at >= self.times[-1])):
                 return f"{excess}, where all states are given: move them, or the limit."
             if name and ("contradict" not in contradiction or name in contradiction):
-                too = ", as in the guess" if excess.name in {e.name for e in begun} else ""
+                too = ", as in the guess" if excess.name in {e.name for e in initial} else ""
                 return (
                     f"First begin with another guess, solve(guess=…): {excess} where the solve "
                     f"ended{too}. It is nonlinear, so that a feasible point may be elsewhere."
@@ -383,13 +375,13 @@ class Solution(Ended):
         return ""
 
     def active(self, tol: float = 1e-6, *, side: str = "either") -> dict[str, Array]:
-        """Return by name where a limit holds with equality, as booleans over time.
+        """Return the active limits by name, as booleans over time.
 
-        Names are those of :attr:`multipliers`; equations are left out. What holds within the
-        intervals too has a second name, ``"gap inside"`` next to ``"gap"``, and ``"gap at end"``
-        where it jumps from one to the next. A limit is active within 10·tol·max(1, |limit|), and
-        where its multiplier exceeds the distance to it, both in units of the scale: the rule of
-        :func:`casadi_hybrid.verify.verify`.
+        Names are those of :attr:`multipliers`; equations are left out. A limit that holds within
+        the intervals too has a second name, ``"gap inside"`` next to ``"gap"``, and ``"gap at
+        end"`` for a value that jumps between intervals. A limit is active within
+        10·tol·max(1, |limit|), and if its multiplier exceeds the distance to it, both in units of
+        the scale: the rule of :func:`casadi_hybrid.verify.verify`.
 
         Args:
             tol: of the solve.
@@ -401,7 +393,7 @@ class Solution(Ended):
     def sensitivity(self, name: str, *, weak: float = 1e-4) -> Slopes:
         """Return d(trajectory)/d(parameter) by name, in units, at the solution.
 
-        By the implicit function theorem, with the active limits as they are: see
+        By the implicit function theorem with the present active limits: see
         :func:`casadi_hybrid.solution_sensitivity`. To first order the solution for a parameter
         that is larger by d is ``found["angle"] + d * found.sensitivity("load")["angle"]``.
 
@@ -409,44 +401,43 @@ class Solution(Ended):
             name: of a parameter or reference, ``"initial angle"`` of a state that is given at the
                 start, or ``"time"`` at the start; references given as functions of time keep the
                 numbers that they had in the solve.
-            weak: of a limit whose multiplier and whose distance are both at most this, weakly
-                active and so near a kink, a ``SensitivityWarning`` speaks.
+            weak: largest multiplier and distance of a weakly active limit, near a kink; a
+                ``SensitivityWarning`` names such limits.
 
         Raises:
-            InputError: for a name that is none.
-            SensitivityError: where the solution has no derivative.
+            InputError: for an unknown name.
+            SensitivityError: for a solution without a derivative.
         """
         from casadi_hybrid.control.solution.sensing import slopes_of  # noqa: PLC0415 (SciPy)
 
         return slopes_of(self, name, weak)
 
     def start_of(self, ocp: Statement, program: Program) -> dict[str, Array]:
-        """Return ``x0``, ``lam_x0`` and ``lam_g0`` for a problem, moved if its mesh is another.
+        """Return ``x0``, ``lam_x0`` and ``lam_g0`` for a problem, also on another mesh.
 
-        By another method, or of a problem with other constraints, it is ``x0`` alone: some
-        multipliers without the others lead away from it. States and controls are read from the
-        trajectory at the new points. Multipliers are those of the old interval there: costates
-        as they are, those of limits in proportion to the length, as parts of an integral.
+        With another method or other constraints only ``x0`` is returned: an incomplete set of
+        multipliers leads away from it. States and controls are read from the trajectory at the new
+        points. Multipliers are those of the old interval there: costates unchanged, multipliers of
+        limits in proportion to the length, as parts of an integral.
         """
-        old = self.program
-        alike = all(_shapes(getattr(old, of)) == _shapes(getattr(program, of))
-                    for of in ("variables", "constraints"))  # fmt: skip
+        old, kinds = self.program, ("variables", "constraints")
+        alike = all(_shapes(getattr(old, k)) == _shapes(getattr(program, k)) for k in kinds)
         if alike and np.array_equal(self.ocp.fractions, ocp.fractions):
             return {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
-        had, has = ({name: signal.size for name, signal in one.model.unknowns.items()}
-                    for one in (self.ocp, ocp))  # fmt: skip
-        if had != has:
+        sizes = [{n: s.size for n, s in p.model.unknowns.items()} for p in (self.ocp, ocp)]
+        if sizes[0] != sizes[1]:
             raise InputError(
                 f"guess is a solution of {self.ocp.name}, whose states and controls are not those "
-                f"of {ocp.name}: {had}, not {has}"
+                f"of {ocp.name}: {sizes[0]}, not {sizes[1]}"
             )
+        # k: the old interval that has the middle of each new one.
         fractions, before = ocp.fractions, self.ocp.fractions
         k = np.searchsorted(before, (fractions[:-1] + fractions[1:]) / 2, side="right") - 1
         ratio = np.diff(fractions) / np.diff(before)[k]
         k, ratio = np.append(k, before.size - 1), np.append(ratio, ratio[-1])  # and the last point
 
-        def moved(of: str, values: Array, found: Array, *, dual: bool) -> Array:
-            blocks, sources = getattr(program, of), getattr(old, of)
+        def moved(kind: str, values: Array, target: Array, *, dual: bool) -> Array:
+            blocks, sources = getattr(program, kind), getattr(old, kind)
             for name, _ in _shapes(blocks).items() & _shapes(sources).items():
                 block, source = blocks[name], sources[name]
                 rows = values[source.where].reshape(source.shape, order="F")
@@ -455,21 +446,17 @@ class Solution(Ended):
                     rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
                     if dual and block.role.kind != "dynamics" and block.shape[1] > 1:
                         rows = rows * ratio[at]
-                found[block.where] = rows.ravel(order="F")
-            return found
+                target[block.where] = rows.ravel(order="F")
+            return target
 
-        values = {
-            label: self.sampled(at)[name] for name, label, at in trajectory_blocks(ocp, program)
-        }
-        begun = program.with_x0(moved("variables", self.x, program.x0.copy(), dual=False))
-        start = begun.with_start(values).x0
-        if not alike:
-            return {"x0": start}
-        return {
-            "x0": start,
-            "lam_x0": moved("variables", self.lam_x, np.zeros(program.n), dual=True),
-            "lam_g0": moved("constraints", self.lam_g, np.zeros(program.m), dual=True),
-        }
+        trajectories = trajectory_blocks(ocp, program)
+        values = {label: self.sampled(at)[name] for name, label, at in trajectories}
+        x0 = moved("variables", self.x, program.x0.copy(), dual=False)
+        start = {"x0": program.with_x0(x0).with_start(values).x0}
+        if alike:
+            start["lam_x0"] = moved("variables", self.lam_x, np.zeros(program.n), dual=True)
+            start["lam_g0"] = moved("constraints", self.lam_g, np.zeros(program.m), dual=True)
+        return start
 
     def to_pandas(self, n: int = 1) -> Any:
         """Return a ``pandas.DataFrame`` of :meth:`sample`, with a row a time.
@@ -479,20 +466,18 @@ class Solution(Ended):
         Raises:
             InputError: without pandas; the message says what to install.
         """
-        pd, samples = pandas(), self.sample(n)
-        columns = {
-            entry_name(name, i, rows): row
-            for name, rows in samples.rows.items() for i, row in enumerate(rows)
-        }  # fmt: skip
+        pd, samples, columns = pandas(), self.sample(n), dict[str, Array]()
+        for name, rows in samples.rows.items():
+            columns |= {entry_name(name, i, rows): row for i, row in enumerate(rows)}
         return pd.DataFrame(columns, index=pd.Index(samples.times, name="time"))
 
     def save(self, path: str | Path) -> Path:
         """Write the solution to one ``.npz`` file without pickled objects; return its path."""
-        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers,
-                                 units=self.units, costs=self.costs)  # fmt: skip
+        more = {"units": self.units, "costs": self.costs}
+        saved = storing.Saved.of(self, self.ocp.name, self.values, self.multipliers, **more)
         return saved.write(path)
 
 
 def _shapes(blocks: Mapping[str, Block]) -> dict[str, tuple[int, int]]:
-    """Properties of blocks that do not depend on the mesh: entries and points an interval."""
+    """Return the properties of blocks on any mesh: entries and points an interval."""
     return {name: (block.shape[0], block.stride) for name, block in blocks.items()}

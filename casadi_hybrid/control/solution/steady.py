@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.model import Model
 from casadi_hybrid.control.model.plant import first_guess
 from casadi_hybrid.control.model.signals import by_name, column, known, number, numbers, sides
@@ -22,7 +23,7 @@ KINDS = ("state", "algebraic", "control")
 
 @dataclass(frozen=True)
 class Steady:
-    """A point at which a model rests; ``steady["T"]`` is a number, or a vector of several entries.
+    """Equilibrium of a model; ``steady["T"]`` is a number, or a vector of several entries.
 
     Attributes:
         states, algebraic, controls: dictionaries by name, as :meth:`OptimalControl.initial` and
@@ -45,14 +46,14 @@ def steady(
     time: float = 0.0,
     **fixed: Any,
 ) -> Steady:
-    """Return where a model rests under a constant control, as near to a guess as it can.
+    """Return the equilibrium of a model under a constant control that is closest to a guess.
 
-    Of all states x, algebraic states z and controls u within their limits at which nothing moves,
+    Over states x, algebraic states z and controls u within their limits,
 
         min ½‖((x, z, u) − guess) / scale‖²   s.t. rate(x, z, u, p, t) = 0, equations(…) = 0,
 
-    and next(…) = x for a discrete model. Where some of them are fixed and the rest follows, the
-    guess only chooses among several such points.
+    and next(…) = x for a discrete model. If the fixed values determine the rest, the guess only
+    chooses among several equilibria.
 
     Args:
         model: continuous or discrete.
@@ -60,10 +61,10 @@ def steady(
         parameters: values by name that differ from the model's.
         time: of a model that depends on it.
         **fixed: values of states, algebraic states and controls by name; NaN for an entry of a
-            vector that is not fixed.
+            vector that is free.
 
     Raises:
-        InputError: for unknown names and wrong sizes, and where no such point was found; the
+        InputError: for unknown names and wrong sizes, and if no equilibrium was found; the
             message says why.
 
     Example:
@@ -75,8 +76,10 @@ def steady(
     """
     if not isinstance(model, Model):
         raise InputError(f"model must be a Model, got {type(model).__name__}")
-    start = {name: begin[where] for kind in KINDS for begin in [first_guess(model, kind)]
-             for name, where in model.places(kind).items()}  # fmt: skip
+    start: dict[str, Any] = {}
+    for kind in KINDS:
+        column_of = first_guess(model, kind)
+        start |= {name: column_of[where] for name, where in model.places(kind).items()}
     values = dict(model.values)
     for name, value in by_name(parameters, "parameters").items():
         size = known(name, model.signals["parameter"], "parameter").size
@@ -84,41 +87,41 @@ def steady(
     # Of a reference with a column a grid point, the first.
     first = {name: v[:, 0] if np.ndim(v) > 1 else v for name, v in values.items()}
     p = model.numbers(first, time)
-    model = model.limited({name: sides(name, pair[0].size, *pair)
-                           for name, pair in model.limits_by(p).items()})  # fmt: skip
+    limits = model.limits_by(p).items()
+    model = model.limited({name: sides(name, pair[0].size, *pair) for name, pair in limits})
     signals = model.unknowns
     for name, value in by_name(guess, "guess").items():
         start[name] = column(value, known(name, signals, "quantity").size, f"guess of {name!r}")
     for name in fixed:
         known(name, signals, "quantity")
     assembly, units = Assembly(model.name, ca.SX), {name: s.unit for name, s in signals.items()}
-    of: dict[str, Any] = {}
+    symbols: dict[str, Any] = {}
     for name, s in signals.items():
-        given = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
-        begin, lower, upper = (np.where(np.isnan(given), side, given)
-                               for side in (start[name], s.lower, s.upper))  # fmt: skip
-        of[name] = assembly.variable(name, s.size, [0], lower=lower, upper=upper, start=begin,
-                                     scale=s.scale)  # fmt: skip
-        assembly.cost += 0.5 * ca.sumsqr((of[name] - begin) / s.scale)
-    x, a, u = (ca.vertcat(ca.SX(0, 1), *(of[name] for name in model.signals[k])) for k in KINDS)
+        value = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
+        sides_of = start[name], s.lower, s.upper
+        begin, lower, upper = (np.where(np.isnan(value), side, value) for side in sides_of)
+        symbols[name] = assembly.variable(name, replace(s, lower=lower, upper=upper), [0], begin)
+        assembly.cost += 0.5 * ca.sumsqr((symbols[name] - begin) / s.scale)
+    parts = ([symbols[name] for name in model.signals[kind]] for kind in KINDS)
+    x, a, u = (ca.vertcat(ca.SX(0, 1), *rows) for rows in parts)
     moved = model.moves.rate(x, a, u, p, time) - (x if model.discrete else 0)
     word, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
     for name, where in model.places("state").items():
         row, unit = f"{word} of {name}", units[name]
-        assembly.constrain(row, moved[where], [0], scale=signals[name].scale)
+        assembly.constrain(row, moved[where], [0], Limits.equality(signals[name].scale))
         units[row] = unit and unit + per
     if model.size("algebraic"):
         rows = model.moves.equations(x, a, u, p, time)
-        assembly.constrain("equations", rows, [0], entries=model.equation_names)
+        names = tuple(model.equation_names)
+        assembly.constrain("equations", rows, [0], Limits.equality(1.0), entries=names)
     program = assembly.build()
-    names = named(program, units)
-    for tol in (1e-10, 1e-6):  # what rests is to rest, as far as the model's units allow
-        solver = nlpsol("steady", "hybrid", dict(program.nlp), {**names, "constr_viol_tol": tol})
-        found = solver(**program.arguments)
+    labels = named(program, units)
+    for tol in (1e-10, 1e-6):  # as exact as the model's units allow
+        solver = nlpsol("steady", "hybrid", dict(program.nlp), {**labels, "constr_viol_tol": tol})
+        result = solver(**program.arguments)
         if solver.stats()["success"]:
             break
     if not solver.stats()["success"]:
         raise InputError(f"no steady state of {model.name} was found: {solver.explain()}")
-    point = program.unpack(found["x"])
-    return Steady(*({name: number(point[name].ravel()) for name in model.signals[kind]}
-                    for kind in KINDS))  # fmt: skip
+    point = {name: number(rows.ravel()) for name, rows in program.unpack(result["x"]).items()}
+    return Steady(*({name: point[name] for name in model.signals[kind]} for kind in KINDS))

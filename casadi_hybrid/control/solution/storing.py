@@ -14,7 +14,7 @@ import numpy as np
 from casadi_hybrid.control.model.signals import Array, ByName
 from casadi_hybrid.control.transcription.naming import labels
 from casadi_hybrid.control.transcription.parametric_bounds import followed
-from casadi_hybrid.control.transcription.program import BOUNDS, Program
+from casadi_hybrid.control.transcription.program import BOUNDS, KINDS, Program
 from casadi_hybrid.utils.errors import InputError, in_a_sentence
 from casadi_hybrid.utils.output.files import npz_path
 
@@ -23,12 +23,12 @@ VERSION = 3
 _ARRAY = "array of this file"
 """Key of an array among the texts of a file."""
 SAME = 1e-6
-"""Difference of numbers of a program, in its scales, that rounding and integrators may make."""
+"""Difference of values of a program, in its scales, due to rounding and integrators."""
 
 
 @dataclass(frozen=True)
 class Saved(ByName):
-    """Content of a solution's file without the problem: for figures and tables later on.
+    """Content of a solution's file without the problem, for figures and tables.
 
     Attributes:
         name: of the problem.
@@ -37,10 +37,10 @@ class Saved(ByName):
         multipliers: by name, as matrices, per physical unit.
         units: by name.
         costs: by name.
-        stats: what the solver said, as far as it is numbers and texts.
-        point: ``x``, ``lam_x``, ``lam_g``, ``f``, ``g`` and the numbers of the program, stacked and
+        stats: numbers and texts of the solver's statistics.
+        point: ``x``, ``lam_x``, ``lam_g``, ``f``, ``g`` and the values of the program, stacked and
             scaled.
-        limits: of the program, that are not as declared: lower and upper, in physical units.
+        limits: of the program, changed ones: lower and upper, in physical units.
         identity: the names of its unknowns and rows.
     """
 
@@ -58,7 +58,7 @@ class Saved(ByName):
 
     @classmethod
     def of(cls, solution: Any, name: str, rows: Any, multipliers: Any, **shown: Any) -> Saved:
-        """Return what a file says of a solution of one horizon or of several."""
+        """Return the content of a file for a solution of one horizon or of several."""
         program, stacked = solution.program, {k: np.atleast_2d(v) for k, v in multipliers.items()}
         point = {key: getattr(solution, key) for key in ("x", "lam_x", "lam_g")} | program.arguments
         point |= dict(zip("fg", map(np.asarray, program.at(solution.x)), strict=True))
@@ -70,65 +70,67 @@ class Saved(ByName):
     def write(self, path: str | Path) -> Path:
         """Write one file; the suffix ``.npz`` is added where it is missing."""
         stats = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.stats.items()}
-        said = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
-        return packed(path, "text", {**vars(self), "stats": said, "version": VERSION})
+        stats = {k: v for k, v in stats.items() if isinstance(v, int | float | str | None)}
+        return packed(path, "text", {**vars(self), "stats": stats, "version": VERSION})
 
     @classmethod
     def read(cls, path: str | Path) -> Saved:
-        """Read what :meth:`write` wrote.
+        """Read a file of :meth:`write`.
 
         Raises:
-            InputError: where the file is none of these, or of a later version.
+            InputError: for another file, or another version.
         """
-        held = unpacked(path, "text", "saved solution")
-        if not isinstance(held, dict) or held.pop("version", 0) != VERSION:
+        content = unpacked(path, "text", "saved solution")
+        if not isinstance(content, dict) or content.pop("version", 0) != VERSION:
             raise InputError(f"{path} was saved by another version; its layout is not known here")
         try:
-            return cls(**held)
+            return cls(**content)
         except TypeError as problem:
             raise InputError(f"{path} holds no saved solution: {problem}") from None
 
     def program(self, ocp: Any) -> Program:
-        """Return the program of a problem, which must be the one that was solved, with its numbers.
+        """Return the program of the problem that was solved, with the values of the solve.
 
         Raises:
-            InputError: where it is laid out otherwise, or has other costs, rows or limits.
+            InputError: for another layout, or other costs, rows or limits.
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
-        for prefix, part in ocp.prefixed.items():
-            for name in part.limitable:
-                pair: Any = self.limits.get(f"{prefix}{name}", ())
-                now = program.limits.get(f"{prefix}{name}", ())
-                if len(pair) and not np.array_equal(now, pair):  # it follows no parameter
-                    program = program.with_limits(
-                        name, part.limitable[name], pair[0], pair[1], prefix
-                    )
-        if said := "; ".join(self._other(program, labels(program, ocp.prefixed))):
-            raise InputError(f"the file of {self.name!r} does not solve this problem: {said}")
+        labels_of = (
+            f"{prefix}{n}" for prefix, part in ocp.prefixed.items() for n in part.limitable
+        )
+        for label in labels_of:
+            pair: Any = self.limits.get(label, ())
+            if len(pair) and not np.array_equal(program.limits.get(label, ()), pair):
+                program = program.with_limits(label, *pair)  # changed by hand
+        differences = "; ".join(self._differences(program, labels(program, ocp.prefixed)))
+        if differences:
+            raise InputError(
+                f"the file of {self.name!r} does not solve this problem: {differences}"
+            )
         return program
 
-    def _other(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
+    def _differences(self, program: Program, names: Mapping[str, Any]) -> Iterator[str]:
         """Yield the largest difference of each kind between program and file at the point."""
         f, g = program.at(self.point["x"])
         of = {"f": ["the objective"], "g": names["constraint_names"], "x": names["variable_names"]}
         values: dict[str, Any] = {"f": f, "g": g} | {key: getattr(program, key) for key in BOUNDS}
         for key, value in values.items():
-            now, had = np.atleast_1d(value), np.atleast_1d(self.point[key])
+            new, old = np.atleast_1d(value), np.atleast_1d(self.point[key])
             least = SAME**2 if key == "f" else SAME  # costs may be small
-            apart = np.flatnonzero(~np.isclose(now, had, SAME, least, equal_nan=True))
+            apart = np.flatnonzero(~np.isclose(new, old, SAME, least, equal_nan=True))
             if apart.size:
-                at = apart[np.argmax(np.abs(now[apart] - had[apart]))]
+                i = apart[np.argmax(np.abs(new[apart] - old[apart]))]
                 side = {"l": "the lower limit of ", "u": "the upper limit of "}.get(key[0], "")
-                was = f"{now[at]:.6g}, it was {had[at]:.6g}"
-                said = f"off by {now[at] - had[at]:.3g}" if key == "g" else was
-                yield f"{side}{of[key[-1]][at]} is {said}"
+                words = f"{new[i]:.6g}, it was {old[i]:.6g}"
+                words = f"off by {new[i] - old[i]:.3g}" if key == "g" else words
+                yield f"{side}{of[key[-1]][i]} is {words}"
 
 
-def packed(path: str | Path, key: str, held: Any) -> Path:
+def packed(path: str | Path, key: str, content: Any) -> Path:
     """Write dictionaries and lists, under a key, with the arrays in them to one file.
 
-    The suffix is added where it is missing.
+    A missing suffix is added.
     """
     arrays: dict[str, Any] = {}
 
@@ -137,17 +139,18 @@ def packed(path: str | Path, key: str, held: Any) -> Path:
         arrays[name] = array
         return {_ARRAY: name}
 
-    arrays[key], target = np.array(json.dumps(held, default=named)), npz_path(path)
+    arrays[key], target = np.array(json.dumps(content, default=named)), npz_path(path)
     np.savez_compressed(target, **arrays)
     return target
 
 
 def unpacked(path: str | Path, key: str, what: str) -> Any:
-    """Return what :func:`packed` wrote."""
+    """Return the content of a file of :func:`packed`."""
     try:
         # NumPy leaves a file open that it cannot read.
         with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if damaged := file.zip.testzip():  # NumPy may stop before the end, where that is told
+            damaged = file.zip.testzip()  # NumPy may stop before the end, where the checksum is
+            if damaged:
                 raise BadZipFile(f"{damaged} in it is damaged")
             text = str(file[key])
             return json.loads(text, object_hook=lambda d: file[d[_ARRAY]] if _ARRAY in d else d)
@@ -158,25 +161,25 @@ def unpacked(path: str | Path, key: str, what: str) -> Any:
 
 
 def identity(program: Program) -> dict[str, Any]:
-    """Return what tells a program from another: names, shapes and scales of its blocks."""
-    return {
-        kind: [[name, list(block.shape), float(np.sum(block.scale))]
-               for name, block in getattr(program, kind).items()]
-        for kind in ("variables", "parameters", "constraints")
-    }  # fmt: skip
+    """Return the names, shapes and scales of the blocks of a program."""
+    rows: dict[str, Any] = {}
+    for kind in KINDS:
+        blocks = getattr(program, kind).items()
+        rows[kind] = [[name, list(b.shape), float(np.sum(b.scale))] for name, b in blocks]
+    return rows
 
 
-def alike(program: Program, solved: Mapping[str, Any], said: str) -> Program:
-    """Return a program, refusing one whose identity is not that of the one that was solved."""
+def alike(program: Program, solved: Mapping[str, Any], source: str) -> Program:
+    """Return a program, refusing one that differs in identity from the solved one."""
     if identity(program) != solved:
         raise InputError(
-            f"{said}, which is not laid out as {program.name!r}: other quantities, constraints, "
+            f"{source}, which is not laid out as {program.name!r}: other quantities, constraints, "
             "mesh, scales or another method. Give the problem as it was when it was solved"
         )
     return program
 
 
 def renumbered(program: Program, solved: Program) -> Program:
-    """Return a program with the numbers of one that is laid out alike."""
+    """Return a program with the values of one that is laid out alike."""
     program = alike(program, identity(solved), f"the solution is of {solved.name!r}")
     return replace(program, **solved.arguments, limits=solved.limits)

@@ -1,4 +1,4 @@
-"""A program in the making: its unknowns, parameters, rows and costs by name, phase by phase."""
+"""Program under construction: unknowns, parameters, rows and costs by name, phase by phase."""
 
 from __future__ import annotations
 
@@ -10,143 +10,155 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.model import Model
 from casadi_hybrid.control.model.signals import Array, Signal, matrix, spread
-from casadi_hybrid.control.transcription.program import BOUNDS, NONE, Block, Program, Role
+from casadi_hybrid.control.transcription.program import BOUNDS, KINDS, Block, Program, Role
 from casadi_hybrid.control.transcription.terms import Constraint
 from casadi_hybrid.utils.errors import InputError
 
-_KINDS = ("x", "p", "g")
 LAST = -1
-"""The stage of what belongs to none: it comes after all others."""
+"""Stage of the entries that belong to none: they come after all others."""
 
 
 class Assembly:
-    """A program in the making; all symbols it hands out are in physical units.
+    """Program under construction; all symbols that it returns are in physical units.
 
     As ``kind`` ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
-    as a function that is mapped over the horizon.
+    as a function that is mapped over the horizon. Keywords ``**layout`` are attributes of
+    :class:`Block`: ``part``, ``role``, ``stride``, ``entries``.
     """
 
     def __init__(self, name: str, kind: Any) -> None:
         self.name = name
         self.kind = kind
         self.cost: Any = kind(0)
-        self._blocks: dict[str, dict[str, Block]] = {key: {} for key in _KINDS}
-        self._parts: dict[str, list[Any]] = {key: [] for key in _KINDS}
-        self._stages: dict[str, list[int]] = {key: [] for key in _KINDS}
-        self._numbers: dict[str, list[Array]] = {key: [] for key in ("x0", "p", *BOUNDS)}
+        keys = tuple(KINDS.values())
+        self._blocks: dict[str, dict[str, Block]] = {key: {} for key in keys}
+        self._symbols: dict[str, list[Any]] = {key: [] for key in keys}
+        self._stages: dict[str, list[int]] = {key: [] for key in keys}
+        self._values: dict[str, list[Array]] = {key: [] for key in ("x0", "p", *BOUNDS)}
         self._ties: list[tuple[str, str, int]] = []
 
     def variable(
-        self, name: str, rows: int, stages: Sequence[int], *, lower: Any = -np.inf,
-        upper: Any = np.inf, start: Any = 0.0, scale: Any = 1.0, stride: int = 1,
-        role: Role = NONE, part: str = "",
-    ) -> Any:  # fmt: skip
-        """Add unknowns, one column for each entry of ``stages``; return them as a matrix."""
-        size = matrix(scale, rows, len(stages), f"scale of {name!r}")
-        symbol = self.kind.sym(part + name, *size.shape)
-        self._place("x", part, name, symbol, size, stages, stride, role=role,
-                    x0=start, lbx=lower, ubx=upper)  # fmt: skip
-        return symbol if (size == 1.0).all() else symbol * size
+        self, name: str, signal: Any, stages: Sequence[int], start: Any = 0.0, **layout: Any
+    ) -> Any:
+        """Add unknowns with size, limits and scale of a signal, one column for each stage.
+
+        Returns:
+            The unknowns as a matrix.
+        """
+        scale = matrix(signal.scale, signal.size, len(stages), f"scale of {name!r}")
+        symbol = self.kind.sym(layout.get("part", "") + name, *scale.shape)
+        values = {"x0": start, "lbx": signal.lower, "ubx": signal.upper}
+        self._place("x", name, symbol, scale, stages, values, **layout)
+        return symbol if (scale == 1.0).all() else symbol * scale
 
     def tie(self, name: str, other: str, column: int) -> None:
-        """Take the bounds of one column of unknowns away: it equals that of another one."""
+        """Remove the bounds of one column of unknowns that equals a column of another block."""
         self._ties.append((name, other, column))
 
     def parameter(
-        self, name: str, value: Any, rows: int, columns: int, stride: int = 0, *,
-        role: Role = NONE, part: str = "",
-    ) -> Any:  # fmt: skip
+        self, name: str, value: Any, rows: int, columns: int = 1, stride: int = 0, **layout: Any
+    ) -> Any:
         """Add a parameter with a value that may change between solves; return it as a matrix."""
-        symbol, scale = self.kind.sym(part + name, rows, columns), np.ones((rows, columns))
-        self._place("p", part, name, symbol, scale, [0] * columns, stride, role=role, p=value)
+        symbol, scale = (
+            self.kind.sym(layout.get("part", "") + name, rows, columns),
+            np.ones((rows, columns)),
+        )
+        self._place("p", name, symbol, scale, [0] * columns, {"p": value}, stride=stride, **layout)
         return symbol
 
     def constrain(
-        self, name: str, rows: Any, stages: Sequence[int], lower: Any = 0.0, upper: Any = 0.0, *,
-        scale: Any = 1.0, stride: int = 1, entries: Sequence[str] = (), role: Role = NONE,
-        part: str = "",
-    ) -> None:  # fmt: skip
-        """Add lower ≤ rows ≤ upper, an equation by default; one column for each stage."""
+        self, name: str, rows: Any, stages: Sequence[int], limits: Any, **layout: Any
+    ) -> None:
+        """Add limits.lower ≤ rows ≤ limits.upper, divided by limits.scale, a column a stage."""
         rows = self.kind(rows)
-        size = matrix(scale, rows.shape[0], rows.shape[1], f"scale of {name!r}")
-        scaled = rows if (size == 1.0).all() else rows / size
-        self._place("g", part, name, scaled, size, stages, stride, entries, role,
-                    lbg=lower, ubg=upper)  # fmt: skip
+        scale = matrix(limits.scale, rows.shape[0], rows.shape[1], f"scale of {name!r}")
+        scaled = rows if (scale == 1.0).all() else rows / scale
+        values = {"lbg": limits.lower, "ubg": limits.upper}
+        self._place("g", name, scaled, scale, stages, values, **layout)
 
     def build(self) -> Program:
         """Return the collected program, its unknowns and rows ordered by stage."""
-        order = {key: self._order(key) for key in _KINDS}
-        x, p, g = (ca.vertcat(self.kind(0, 1), *self._parts[key]) for key in _KINDS)
+        order = {key: self._order(key) for key in self._blocks}
+        x, p, g = (ca.vertcat(self.kind(0, 1), *parts) for parts in self._symbols.values())
         self.cost = ca.densify(self.cost)  # where nothing is minimized it has no entry
         if self.kind is ca.SX:
             nlp = {"x": x[order["x"]], "p": p, "f": self.cost, "g": g[order["g"]]}
-        else:
-            graph = ca.Function("graph", [*self._parts["x"], *self._parts["p"]], [self.cost, g])
+        else:  # MX: a function of pieces of one column, for an MX column must be one symbol
+            graph = self._graph("graph", [self.cost, g])
             z, q = ca.MX.sym("x", x.numel()), ca.MX.sym("p", p.numel())
             f, g = graph.call(self._pieces(z, q), True, False)
             nlp = {"x": z, "p": q, "f": f, "g": g[order["g"]]}
-        numbers: dict[str, Any] = {
+        values: dict[str, Any] = {
             key: np.concatenate([np.zeros(0), *parts])[order["x" if key == "x0" else key[-1]]]
-            for key, parts in self._numbers.items()
+            for key, parts in self._values.items()
         }
-        blocks = {
-            key: {name: replace(block, where=np.argsort(order[key])[block.where])
-                  for name, block in self._blocks[key].items()}
-            for key in _KINDS
-        }  # fmt: skip
-        ties = np.arange(numbers["x0"].size)
-        for one, other, column in self._ties:
-            held, place = (
-                blocks["x"][name].where.reshape(blocks["x"][name].shape, order="F")[:, column]
-                for name in (one, other)
-            )
-            ties[held], numbers["lbx"][held], numbers["ubx"][held] = place, -np.inf, np.inf
-        stages = {key: np.array(self._stages[key], dtype=int)[order[key]] for key in ("x", "g")}
-        after = {key: np.arange(stage.size) for key, stage in stages.items()}
-        for key, places in after.items():
-            for block in blocks[key].values():
-                places[block.where] = block.after
-        return Program(self.name, nlp, **numbers, variables=blocks["x"], parameters=blocks["p"],
-                       constraints=blocks["g"], stages=stages, after=after, ties=ties)  # fmt: skip
+        blocks: dict[str, Any] = {}
+        for kind, key in KINDS.items():
+            place = np.argsort(order[key])
+            blocks[kind] = {
+                name: replace(block, where=place[block.where])
+                for name, block in self._blocks[key].items()
+            }
+        # A tied unknown has no bounds of its own: twice, active bounds would be dependent.
+        ties = np.arange(values["x0"].size)
+        for *names, column in self._ties:
+            pair = (blocks["variables"][name] for name in names)
+            tied, source = (b.where.reshape(b.shape, order="F")[:, column] for b in pair)
+            ties[tied], values["lbx"][tied], values["ubx"][tied] = source, -np.inf, np.inf
+        stages, after = {}, {}
+        for key, kind in (("x", "variables"), ("g", "constraints")):
+            stages[key] = np.array(self._stages[key], dtype=int)[order[key]]
+            after[key] = np.arange(stages[key].size)
+            for block in blocks[kind].values():
+                after[key][block.where] = block.after
+        return Program(self.name, nlp, **values, **blocks, stages=stages, after=after, ties=ties)
 
     def reader(self, name: str, program: Program, outputs: Sequence[Any]) -> ca.Function:
         """Return the function (x, p) of the built program that gives expressions of its symbols."""
         arguments = [program.nlp["x"], program.nlp["p"]]
         if self.kind is ca.SX:
             return ca.Function(name, arguments, [self.kind(output) for output in outputs])
-        graph = ca.Function(name, [*self._parts["x"], *self._parts["p"]], outputs)
+        graph = self._graph(name, outputs)
         return ca.Function(name, arguments, graph.call(self._pieces(*arguments)))
 
-    def _pieces(self, z: Any, q: Any) -> list[Any]:
+    def _graph(self, name: str, outputs: Sequence[Any]) -> ca.Function:
+        return ca.Function(name, [*self._symbols["x"], *self._symbols["p"]], outputs)
+
+    def _pieces(self, x: Any, p: Any) -> list[Any]:
+        """Return the columns x, ordered by stage, and p, cut into the symbols of the blocks."""
         pieces: list[Any] = []
-        back = np.argsort(self._order("x")).tolist()
-        for column, parts in ((z[back], self._parts["x"]), (q, self._parts["p"])):
-            places = np.cumsum([0, *(part.numel() for part in parts)]).tolist()
-            pieces += ca.vertsplit(column, places) if parts else []
+        declared = x[np.argsort(self._order("x")).tolist()]
+        for column, symbols in ((declared, self._symbols["x"]), (p, self._symbols["p"])):
+            ends = np.cumsum([0, *(symbol.numel() for symbol in symbols)]).tolist()
+            pieces += ca.vertsplit(column, ends) if symbols else []
         return pieces
 
     def _place(
-        self, key: str, part: str, name: str, symbols: Any, scale: Array, stages: Sequence[int],
-        stride: int, entries: Sequence[str] = (), role: Role = NONE, **numbers: Any,
-    ) -> None:  # fmt: skip
-        rows, columns = scale.shape
-        label = part + name
+        self,
+        key: str,
+        name: str,
+        symbols: Any,
+        scale: Array,
+        stages: Sequence[int],
+        values: dict[str, Any],
+        **layout: Any,
+    ) -> None:
+        label = layout.get("part", "") + name
         if label in self._blocks[key]:
             raise InputError(f"{self.name} has two blocks named {label!r}; give each its own name")
+        rows, columns = scale.shape
         if len(stages) != columns:
             raise AssertionError(f"{name!r} has {columns} columns and {len(stages)} stages")
         where = len(self._stages[key]) + np.arange(scale.size)
-        self._blocks[key][label] = Block(
-            where, (rows, columns), scale, stride, tuple(entries), role, part, name
-        )
-        self._parts[key].append(ca.vec(symbols))
+        self._blocks[key][label] = Block(where, (rows, columns), scale, name=name, **layout)
+        self._symbols[key].append(ca.vec(symbols))
         self._stages[key] += np.repeat(stages, rows).tolist()
-        for kind, value in numbers.items():
-            self._numbers[kind].append(
-                (matrix(value, rows, columns, name) / scale).ravel(order="F")
-            )
+        for kind, value in values.items():
+            scaled = matrix(value, rows, columns, name) / scale
+            self._values[kind].append(scaled.ravel(order="F"))
 
     def _order(self, key: str) -> list[int]:
         stages = np.array(self._stages[key], dtype=int)
@@ -159,20 +171,20 @@ class Horizon:
     """Grid points 0 … N with N intervals between them; symbols in physical units, by columns.
 
     Attributes:
-        integrand: (x, z, u, p, t) → what the integral costs add up, 1×1.
+        integrand: (x, z, u, p, t) → the integrands of the costs, a column.
         fractions: of the N + 1 grid points in the duration, from 0 to 1.
-        first, prefix: the stage of its first grid point, and what names of its blocks begin with.
+        first, prefix: the stage of the first grid point, and the prefix of the blocks' names.
         guess: start values by name.
         duration: a number or a symbol.
         times: as declared, where the first phase begins at zero.
         T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
-        X, Z: states and algebraic states at the grid points; Z has no rows where nothing asks.
+        X, Z: states and algebraic states at the grid points; Z has no rows if no term needs it.
         U, V: controls at the beginning and at the end of each interval.
-        W: controls at the grid points; at the last that of the end of the last interval.
+        W: controls at the grid points; at the last one, at the end of the last interval.
         P: parameters at the grid points, the model's first.
         inside: states and algebraic states at the points of a collocation that are unknowns.
-        between: fractions of an interval, states, algebraic states where limits hold between the
-            grid points, the last two with one column a point, interval by interval.
+        between: fractions of an interval, with states and algebraic states where limits hold
+            between the grid points, one column a point, interval by interval.
     """
 
     assembly: Assembly
@@ -200,67 +212,75 @@ class Horizon:
         """Number of intervals."""
         return int(self.fractions.size) - 1
 
+    @property
+    def model_parameters(self) -> Any:
+        """Parameters of the model alone at the grid points."""
+        return self.P[: self.model.size("parameter"), :]
+
     @cached_property
     def sizes(self) -> Array:
         """Scales of the rows of the equations: their change by those of z at the guess, up to 1."""
         model, kinds = self.model, ("state", "algebraic", "control")
         slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
         rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
+        columns = [[self.guess[name] for name in model.signals[kind]] for kind in kinds]
         declared = model.signals["parameter"].items()
-        p = [spread(model.values[name], s.size, self.times, name) for name, s in declared]
-        parts = *([self.guess[name] for name in model.signals[kind]] for kind in kinds), p
-        none = np.zeros((0, self.N + 1))
-        at = [np.vstack([none, *part]) for part in (*parts, [self.times])]
-        found = ca.Function("sizes", model.arguments, [rows])(*at).full().max(axis=1)
-        return np.where(np.isfinite(found) & (found > 0.0), np.minimum(found, 1.0), 1.0)
+        columns.append(
+            [spread(model.values[name], s.size, self.times, name) for name, s in declared]
+        )
+        columns.append([self.times])
+        points = [np.vstack([np.zeros((0, self.N + 1)), *parts]) for parts in columns]
+        largest = ca.Function("sizes", model.arguments, [rows])(*points).full().max(axis=1)
+        usable = np.isfinite(largest) & (largest > 0.0)
+        return np.where(usable, np.minimum(largest, 1.0), 1.0)
 
-    def stages(self, points: bool = False) -> list[int]:
-        """Return the stages of the intervals, or of all grid points."""
-        return list(range(self.first, self.first + self.N + points))
+    def stages(self, points: bool = False, repeat: int = 1) -> list[int]:
+        """Return the stages of the intervals, or of all grid points, each repeated."""
+        stages = range(self.first, self.first + self.N + points)
+        return [stage for stage in stages for _ in range(repeat)]
 
     def at(self, k: int | slice) -> list[Any]:
         """Return (x, z, u, p, t) at grid points; u is the control of the interval that begins."""
         return [column[:, k] for column in (self.X, self.Z, self.W, self.P, self.T)]
 
     def unknown(
-        self, name: str, signal: Signal, stages: list[int], start: Any, stride: int = 1,
-        place: str = "",
-    ) -> Any:  # fmt: skip
+        self, signal: Signal, stages: list[int], start: Any, stride: int = 1, place: str = ""
+    ) -> Any:
         """Add unknowns of a signal with its limits; return them."""
-        return self.assembly.variable(
-            placed(name, place), signal.size, stages, lower=signal.lower, upper=signal.upper,
-            start=start, scale=signal.scale, stride=stride, role=Role(name, place=place),
-            part=self.prefix,
-        )  # fmt: skip
+        layout = {"stride": stride, "role": Role(signal.name, place=place), "part": self.prefix}
+        return self.assembly.variable(placed(signal.name, place), signal, stages, start, **layout)
 
-    def constrain(self, name: str, rows: Any, stages: list[int], *limits: Any, **rest: Any) -> None:
-        """Add rows to the program; see :meth:`Assembly.constrain`."""
-        self.assembly.constrain(name, rows, stages, *limits, part=self.prefix, **rest)
+    def constrain(
+        self, name: str, rows: Any, stages: list[int], limits: Any, **layout: Any
+    ) -> None:
+        """Add rows with limits to the program; see :meth:`Assembly.constrain`."""
+        self.assembly.constrain(name, rows, stages, limits, part=self.prefix, **layout)
+
+    def equate(self, name: str, rows: Any, stages: list[int], scale: Any, **layout: Any) -> None:
+        """Add rows = 0, divided by a scale, to the program."""
+        self.constrain(name, rows, stages, Limits.equality(scale), **layout)
 
     def close(self, name: str, gaps: Any, stride: int = 1) -> None:
         """Add the rows of the dynamics: a gap of each state, ``stride`` columns an interval."""
-        self.constrain(
-            name, gaps, np.repeat(self.stages(), stride).tolist(), stride=stride,
-            scale=self.model.limits("state", "scale"), entries=self.model.entry_names("state"),
-            role=Role(kind="dynamics"),
-        )  # fmt: skip
+        entries, scale = self.model.entry_names("state"), self.model.limits("state", "scale")
+        layout = {"stride": stride, "entries": tuple(entries), "role": Role(kind="dynamics")}
+        self.equate(name, gaps, self.stages(repeat=stride), scale, **layout)
 
     def limit(self, kind: str, rows: Any, place: str, stages: list[int], stride: int = 1) -> None:
-        """Add rows for the limits of all of a kind that have any."""
+        """Add rows for the limits of all quantities of a kind that have any."""
         for name, where in self.model.places(kind).items():
-            signal = self.model.signals[kind][name]
+            signal, role = self.model.signals[kind][name], Role(name, place=place)
             if np.isfinite([signal.lower, signal.upper]).any():
-                self.constrain(placed(name, place), rows[where, :], stages, signal.lower,
-                               signal.upper, scale=signal.scale, stride=stride,
-                               role=Role(name, place=place))  # fmt: skip
+                label = placed(name, place)
+                self.constrain(label, rows[where, :], stages, signal, stride=stride, role=role)
 
     def unknowns(self, kind: str, count: int) -> Any:
-        """Add all of a kind at so many grid points as unknowns; return them, one column each."""
+        """Add all quantities of a kind at the first grid points; return them, a column each."""
         stages = self.stages(points=True)[:count]
-        return ca.vertcat(self.assembly.kind(0, count), *(
-            self.unknown(name, signal, stages, self.guess[name][:, :count])
-            for name, signal in self.model.signals[kind].items()
-        ))  # fmt: skip
+        rows = [self.assembly.kind(0, count)]
+        for name, signal in self.model.signals[kind].items():
+            rows.append(self.unknown(signal, stages, self.guess[name][:, :count]))
+        return ca.vertcat(*rows)
 
 
 def placed(name: str, place: str) -> str:
@@ -298,41 +318,36 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
         places, jumps = places if Z.shape[0] else [], last is not None
     if not moves:
         return places
-    # That of the last interval is the value at the last grid point already.
+    # At the last grid point a row holds the value at the end of the last interval already.
     count = N - len(places)
     if count and jumps:
         places.append(("at end", [column[:, :count] for column in ends], h.stages()[:count]))
     if h.between is not None:
         taus, X, Z = h.between
         each_interval = np.repeat(np.arange(N), taus.size).tolist()
-        t, dt, u, v, p = (column[:, each_interval]
-                          for column in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N]))  # fmt: skip
+        t, dt, u, v, p = (c[:, each_interval] for c in (h.T[:, :N], h.dt, h.U, h.V, h.P[:, :N]))
         tau = h.assembly.kind(ca.DM(np.tile(taus, N)).T)
         w = u + (v - u) * ca.repmat(tau, u.shape[0], 1)
-        stages = np.repeat(h.stages(), taus.size).tolist()
-        places.append(("inside", [X, Z, w, p, t + tau * dt], stages))
+        places.append(("inside", [X, Z, w, p, t + tau * dt], h.stages(repeat=taus.size)))
     return places
 
 
 def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
     """Return if the expression changes within an interval, and if it jumps at the end."""
-    model = horizon.model
+    model, expression = horizon.model, constraint.expression
     x, z, _, _, t = model.arguments
     controls = model.signals["control"].items()
     held = [model.symbol(name) for name, signal in controls if not signal.linear]
     linear = [model.symbol(name) for name, signal in controls if signal.linear]
-    moving = ca.vertcat(x, z, t, *linear)
-    jumping = ca.vertcat(ca.SX(0, 1), *held, *([z] if held else []))
-    return (
-        not model.discrete and bool(ca.depends_on(constraint.expression, moving)),
-        bool(ca.depends_on(constraint.expression, jumping)),
-    )
+    moves = ca.depends_on(expression, ca.vertcat(x, z, t, *linear))
+    jumps = ca.depends_on(expression, ca.vertcat(ca.SX(0, 1), *held, *([z] if held else [])))
+    return not model.discrete and bool(moves), bool(jumps)
 
 
 def _last(horizon: Horizon) -> Any:
-    """The algebraic states of its own control at the end of each interval, None where unknown."""
+    """Return the algebraic states at the ends of the intervals, None where they are no unknowns."""
     X, Z = horizon.inside or (horizon.X, horizon.Z)
     if not Z.shape[0] or Z.shape[1] <= X.shape[1]:  # the last point is not the end
         return None
-    each_interval = int(Z.shape[1]) // horizon.N
-    return Z[:, each_interval - 1 :: each_interval]
+    points = int(Z.shape[1]) // horizon.N
+    return Z[:, points - 1 :: points]

@@ -1,4 +1,4 @@
-"""Values of one solve: initial state, parameters, references, and the point to begin at."""
+"""Values of one solve: initial state, parameters, references, and initial guess."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from casadi_hybrid.control.model.signals import (
     Array,
     LackingError,
+    Values,
     between,
     by_name,
     finite,
@@ -25,20 +26,17 @@ from casadi_hybrid.utils.errors import InputError
 
 
 def start_values(
-    ocp: Statement, program: Program, state: Array | None, time: float, guess: Any,
-    parameters: Mapping[str, Any],
-) -> Program:  # fmt: skip
-    """Return the program with the values of a solve.
+    ocp: Statement, program: Program, state: Array | None, time: float, guess: Any, values: Values
+) -> Program:
+    """Return the program, or a part of one, with the values of a solve.
 
     Args:
-        ocp, program: the problem, and its program or its part of one.
-        state: at the start, a checked column; None for the state that the program has.
-        time: at the start.
-        guess: start values by name; without any the program keeps its start.
-        parameters: values by name, which are checked here.
+        state: at the start, a checked column; None keeps the program's state.
+        guess: start values by name; None keeps the program's start.
+        values: unchecked values of parameters by name.
     """
     blocks, p = program.parameters, program.p.copy()
-    for name, value in _parameters(ocp, parameters, time, blocks).items():
+    for name, value in _parameters(ocp, values, time, blocks).items():
         p[blocks[name].where] = value.ravel(order="F")
     if state is not None:
         slices = ocp.model.places("state")
@@ -51,11 +49,11 @@ def start_values(
 
 
 def state_of(ocp: Statement, program: Program, x0: Any) -> Array | None:
-    """Return a given state as a finite column; names left out keep the program's values."""
+    """Return the initial state as a column; names left out keep the program's values."""
     if x0 is None:
         return None
-    model, named = ocp.model, isinstance(x0, Mapping)
-    for name in x0 if named else ():
+    model = ocp.model
+    for name in x0 if isinstance(x0, Mapping) else ():
         if name in model.signals["state"] and name not in ocp.fixed:
             raise InputError(
                 f"x0 has {name!r}, which {ocp.name} leaves free at the start; name it in initial(…)"
@@ -72,9 +70,9 @@ def state_of(ocp: Statement, program: Program, x0: Any) -> Array | None:
 
 
 def refuse_guessed(ocp: Statement, x0: Any) -> None:
-    """Refuse a start that nobody gave: the guesses of the states are none."""
-    given = x0 if x0 is None or isinstance(x0, Mapping) else ocp.fixed
-    missing = [n for n, value in ocp.fixed.items() if value is None and n not in (given or ())]
+    """Refuse an initial state without a value: the guess of a state is none."""
+    names = (x0 or ()) if x0 is None or isinstance(x0, Mapping) else ocp.fixed
+    missing = [n for n, value in ocp.fixed.items() if value is None and n not in names]
     if missing:
         raise InputError(
             f"{', '.join(missing)} of {ocp.name} has no number at the start; give solve(…) all "
@@ -83,11 +81,11 @@ def refuse_guessed(ocp: Statement, x0: Any) -> None:
 
 
 def _parameters(
-    ocp: Statement, given: Mapping[str, Any], time: float, blocks: Mapping[str, Block]
+    ocp: Statement, arguments: Mapping[str, Any], time: float, blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """Return values by block; functions of time at the grid points, declared ones too."""
     signals, declared, values = ocp.given, ocp.declared, {}
-    for name in given:
+    for name in arguments:
         if name in ("lbx", "ubx", "lbg", "ubg"):
             raise InputError(
                 f"{name!r} is of nlpsol; here limits belong to quantities (lower=, upper=) and to "
@@ -102,21 +100,21 @@ def _parameters(
             raise InputError(f"{name!r} is free: the solver chooses it. Give it as a guess")
     times, lacking = time + ocp.length * ocp.fractions, False
     for name, signal in signals.items():
-        value, what = given.get(name, declared[name]), f"value of {name!r}"
+        value, what = arguments.get(name, declared[name]), f"value of {name!r}"
         timed = signal.varying and callable(value)
-        lacking = lacking or (signal.needed and name not in given)
+        lacking = lacking or (signal.needed and name not in arguments)
         if timed and (ocp.free_duration or np.isinf(time)):
             raise InputError(
                 f"the duration of {ocp.name} or of a phase before it is free, so that the times of "
                 f"its grid points are not known: the reference {name!r} cannot be a function of "
                 "time; write it in the model with model.time, or give numbers"
             )
-        if signal.varying and (timed or name in given):
+        if signal.varying and (timed or name in arguments):
             values[name] = spread(value, signal.size, times, what)
-        elif name in given:
+        elif name in arguments:
             values[name] = matrix(value, signal.size, 1, what)
     # After the unknown names: one may be misspelt.
-    for name in ocp.lacking(given) if lacking else ():
+    for name in ocp.lacking(arguments) if lacking else ():
         raise LackingError(
             f"{ocp.name} was not given the reference {name!r}; give it as {name}=…, or declare it "
             "with the value that it is to have without"
@@ -125,34 +123,34 @@ def _parameters(
 
 
 def targets(ocp: Statement, program: Program) -> dict[str, Array]:
-    """Return the final values of states that are fixed there, as the parameters say."""
+    """Return the values of states that are fixed at the end, for the program's parameters."""
     model = ocp.model
-    numbers = np.append(program.stacked(ocp.given, -1), ocp.length)
+    p = np.append(program.stacked(ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
-    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, numbers, ocp.length])
-    return {name: finite(value, model.signals["state"][name].size, f"final {name!r}")
-            for name, value in zip(ocp.ends, values, strict=True)}  # fmt: skip
+    values = ocp.expression_function([*ocp.ends.values()]).call([*zero, p, ocp.length])
+    sizes = {name: model.signals["state"][name].size for name in ocp.ends}
+    ends = zip(sizes.items(), values, strict=True)
+    return {name: finite(value, size, f"final {name!r}") for (name, size), value in ends}
 
 
 def _guess(ocp: Statement, program: Program, guess: Any) -> dict[str, Array]:
-    """Start values of the variables by block, in physical units."""
-    given = {**ocp.guesses, **by_name(guess, "guess")}
-    fractions = ocp.fractions
-    wanted = targets(ocp, program)
+    """Return the start values of the variables by block, in physical units."""
+    guesses, fractions = {**ocp.guesses, **by_name(guess, "guess")}, ocp.fractions
+    ends = targets(ocp, program)
     rows: dict[str, Array] = {}
     for name, signal in ocp.model.unknowns.items():
-        if name in ocp.fixed and name not in given:
+        if name in ocp.fixed and name not in guesses:
             begin = program.parameters[f"initial {name}"].read(program.p)[:, 0]
-            rows[name] = begin[:, None] + np.outer(wanted.get(name, begin) - begin, fractions)
+            rows[name] = begin[:, None] + np.outer(ends.get(name, begin) - begin, fractions)
         else:
-            rows[name] = ocp.guessed(name, given.get(name, signal.guess))
+            rows[name] = ocp.guessed(name, guesses.get(name, signal.guess))
     values = {
         label: np.stack([np.interp(at, fractions, row) for row in rows[name]])
         for name, label, at in trajectory_blocks(ocp, program)
     }
     for name in (*ocp.freed, "duration"):
-        if name in given and name in program.variables:
-            values[name] = given[name]
+        if name in guesses and name in program.variables:
+            values[name] = guesses[name]
     for name in dict(guess or {}):
         if name not in values:
             known(name, {**ocp.model.unknowns, **ocp.freed}, "state, control or free one")
@@ -160,7 +158,7 @@ def _guess(ocp: Statement, program: Program, guess: Any) -> dict[str, Array]:
 
 
 def trajectory_blocks(ocp: Statement, program: Program) -> Iterator[tuple[str, str, Array]]:
-    """A trajectory's name, that of a block of it, and where in the duration its columns are."""
+    """Yield the name of a trajectory, the label of its block, and the fractions of its columns."""
     for label, block in program.variables.items():
         if block.role.kind == "limit" and block.role.quantity in ocp.model.unknowns:
             at = ocp.fractions[: block.shape[1]]

@@ -35,6 +35,7 @@ class Interpolant:
     def states(self, k: Whole, s: Array) -> Array:
         """Return the states, one column a point."""
         of = self.of
+        # Hermite's cubic: x₀ + s Δ + s (1 − s) ((1 − s) (h ẋ₀ − Δ) − s (h ẋ₁ − Δ)).
         first, change = of.X[:, k], of.X[:, k + 1] - of.X[:, k]
         begins, ends = (
             np.diff(of.times)[k] * of.rates_at(j, u[:, k], k) - change
@@ -51,10 +52,12 @@ class Interpolant:
         of, size = self.of, self.model.size("algebraic")
         if not (s.size and size):
             return np.zeros((size, s.size))
+        # Newton's method starts at the linear interpolation of the grid points.
         near, root = of.Z[:, k] + s * np.diff(of.Z)[:, k], self.model.moves.algebraic
-        own = p[: self.model.size("parameter")]
-        return np.hstack([np.asarray(root(near[:, j], x[:, j], u[:, j], own[:, j], t[j]))
-                          for j in range(s.size)])  # fmt: skip
+        p = p[: self.model.size("parameter")]
+        return np.hstack(
+            [np.asarray(root(near[:, j], x[:, j], u[:, j], p[:, j], t[j])) for j in range(s.size)]
+        )
 
 
 class Held(Interpolant):
@@ -68,7 +71,7 @@ class Held(Interpolant):
 class Polynomials(Interpolant):
     """Polynomials through the beginning and the points of each interval.
 
-    Of an algebraic state through the points, and the beginning if it is an unknown there.
+    For an algebraic state: through the points, and the beginning if it is an unknown there.
     """
 
     def __init__(self, of: Any, points: Array) -> None:
@@ -91,21 +94,21 @@ class Polynomials(Interpolant):
     @cached_property
     def _values(self) -> tuple[Array, Array]:
         """The states and the algebraic states as (interval, row, node), the beginning first."""
-        of, found = self.of, []
+        of, values = self.of, []
         for grid, inside in zip((of.X, of.Z), of.inside, strict=True):
-            own = inside.T.reshape(of.N, inside.shape[1] // of.N, len(grid))
-            parts = [grid[:, :-1].T[:, None], own, grid[:, 1:].T[:, None]]
-            if own.shape[1] == self.nodes.size - 1:  # else the last of Radau's points is the end
+            points = inside.T.reshape(of.N, inside.shape[1] // of.N, len(grid))
+            parts = [grid[:, :-1].T[:, None], points, grid[:, 1:].T[:, None]]
+            if points.shape[1] == self.nodes.size - 1:  # else the last of Radau's points is the end
                 del parts[2]
-            found.append(np.concatenate(parts, axis=1).transpose(0, 2, 1))
-        return found[0], found[1]
+            values.append(np.concatenate(parts, axis=1).transpose(0, 2, 1))
+        return values[0], values[1]
 
     def _at(self, values: Array, polynomials: Any, k: Whole, s: Array) -> Array:
         return np.asarray(np.einsum("jrn,jn->rj", values[k], polynomials(self.nodes, s)))
 
 
 class Flow(Interpolant):
-    """States to which a step leads from the beginning of the interval; it meets both ends."""
+    """States at the end of a step from the beginning of the interval; it meets both ends."""
 
     def __init__(self, of: Any, step: Any) -> None:
         super().__init__(of)
@@ -142,9 +145,9 @@ class Flow(Interpolant):
         of = self.of
         if not k.size:
             return np.asarray(of.X[:, k])
-        own = of.P[: self.model.size("parameter"), k]
+        p = of.P[: self.model.size("parameter"), k]
         times = [of.times[k][None], *(part[None] for part in rest)]
-        columns = [of.X[:, k], of.Z[:, k], of.U[:, k], v, own, *times]
+        columns = [of.X[:, k], of.Z[:, k], of.U[:, k], v, p, *times]
         return np.asarray(function.map(k.size).call(columns)[0].full())
 
 

@@ -16,7 +16,7 @@ Sides = tuple[Array, Array]
 
 
 class Limits:
-    """Limits of a problem, of scenarios the one in common, that are not as declared.
+    """Limits of a problem that differ from the declared ones; of scenarios the common ones.
 
     ``declared`` has the limited quantities and constraints by name.
     """
@@ -30,10 +30,10 @@ class Limits:
             for kind in ("state", "control")
         }
 
-    def change(self, given: Mapping[str, Any]) -> None:
+    def change(self, pairs: Mapping[str, Any]) -> None:
         """Take pairs by name; see :meth:`MPC.limits`."""
         changed = dict(self._changed)
-        for name, pair in given.items():
+        for name, pair in pairs.items():
             declared = known(name, self.declared, "state, control or constraint")
             if pair is None:
                 changed.pop(name, None)
@@ -51,33 +51,33 @@ class Limits:
         """Return the program with the limits that have changed."""
         for prefix in self._prefixes if self._changed else ():
             for name, pair in self._changed.items():
-                program = program.with_limits(name, self.declared[name], *pair, prefix)
+                program = program.with_limits(f"{prefix}{name}", *pair)
         return program
 
     def now(self, name: str) -> Sides:
-        """Return the limits of a state, control or constraint as they are."""
+        """Return the present limits of a state, control or constraint."""
         declared = self.declared[name]
         return self._changed.get(name, (declared.lower, declared.upper))
 
     def follows(self, name: str, side: str) -> bool:
-        """True if a limit is an expression of parameters and has not been changed."""
+        """Return if a limit is an expression of parameters and has not been changed."""
         moved = getattr(self.declared[name], "moved", (None, None))
         return name not in self._changed and moved[side == "upper"] is not None
 
     def bounds_of(self, program: Program, name: str) -> Iterator[tuple[Any, ...]]:
-        """Yield the name in the program with what :meth:`Program.bounds_of` says of it."""
-        for prefix in self._prefixes:
-            for bounds in program.bounds_of(name, self.declared[name], prefix):
-                yield f"{prefix}{name}", *bounds
+        """Yield the name in the program, with the entries of :meth:`Program.bounds_of`."""
+        for label in (f"{prefix}{name}" for prefix in self._prefixes):
+            for bounds in program.bounds_of(label):
+                yield label, *bounds
 
     def of(self, kind: str, program: Program) -> Sides:
-        """Return lower and upper of all of a kind as a program has them, one below the other."""
+        """Return lower and upper limits of a kind in a program, one below the other."""
         if not program.limits:
             return self._stacked[kind]
         lower, upper = (side.copy() for side in self._stacked[kind])
         for name, where in self._model.places(kind).items():
-            of = [program.limits.get(f"{prefix}{name}") for prefix in self._prefixes]
-            if pairs := [pair for pair in of if pair is not None]:  # of scenarios the tightest
-                lower[where] = np.max([pair[0] for pair in pairs], axis=0)
+            labels = (f"{prefix}{name}" for prefix in self._prefixes)
+            if pairs := [program.limits[label] for label in labels if label in program.limits]:
+                lower[where] = np.max([pair[0] for pair in pairs], axis=0)  # the tightest
                 upper[where] = np.min([pair[1] for pair in pairs], axis=0)
         return lower, upper

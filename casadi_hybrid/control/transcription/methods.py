@@ -35,7 +35,7 @@ from casadi_hybrid.utils.inputs import count, one_of
 
 
 class Method(ABC):
-    """Transcription of a horizon. A subclass has to have :meth:`connect`.
+    """Transcription of a horizon. A subclass defines :meth:`connect`.
 
     Attributes:
         step: from one grid point to the next; None for a method without.
@@ -43,9 +43,9 @@ class Method(ABC):
         order: power of the length of an interval in its error.
         nodes: fractions of an interval at which states or algebraic states are unknowns too.
         unrolled: most intervals whose graph is unrolled by default.
-        all_states: whether the states of all grid points are unknowns, or those of the first alone.
-        all_algebraic: whether algebraic states at the grid points are unknowns, or only if a cost
-            or constraint needs them there.
+        all_states: True if the states of all grid points are unknowns, not only of the first.
+        all_algebraic: True if algebraic states at the grid points are always unknowns, not only if
+            a cost or constraint needs them there.
     """
 
     step: Any = None
@@ -112,7 +112,7 @@ class _Shooting(Method):
 
     def finer(self) -> str:
         """See :class:`Method`."""
-        if not isinstance(self.step, RungeKutta | Integrator):  # of the window of an estimator
+        if not isinstance(self.step, RungeKutta | Integrator):  # in the window of an estimator
             return ""
         step = "" if self.step == RungeKutta() else f"step={self.step!r}, "
         return f"{type(self).__name__}({step}inner={2 * self.inner or 4})"
@@ -127,13 +127,13 @@ class _Shooting(Method):
                 f"{model.name} is discrete; there are no inner points between its steps"
             )
         taus, function = self.inner_points, plain_step(self.step, model)
-        z, u, v, p, t, dt = _columns(horizon)
-        x, own = horizon.X[:, :-1], p[: model.size("parameter"), :]
-        found = [
-            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), own, t, s * dt])
+        z, u, v, _, t, dt = _columns(horizon)
+        x, p = horizon.X[:, :-1], horizon.model_parameters[:, : horizon.N]
+        points = [
+            each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), p, t, s * dt])
             for s in taus.tolist()
         ]
-        X, _, Z = (ca.vertcat(*parts) for parts in zip(*found, strict=True))
+        X, _, Z = (ca.vertcat(*parts) for parts in zip(*points, strict=True))
         _hold(horizon, taus, X, Z)
 
 
@@ -188,17 +188,17 @@ class SingleShooting(_Shooting):
 
 @dataclass(frozen=True)
 class Collocation(Method):
-    """A polynomial of each interval that satisfies the model's equations at the points.
+    """Polynomial of each interval that satisfies the model's equations at the points.
 
     With D the derivatives of the Lagrange polynomials on the points and the beginning,
-    D x = dt f(x, z, u, p, t) at each of ``degree`` points; the end of the interval is the
+    D x = dt f(x, z, u, p, t) at each of ``degree`` points. The end of the interval is the
     polynomial's value there.
 
     Attributes:
         degree: number of points an interval.
         points: ``"radau"``, of order 2·degree − 1, the last point being the end of the interval,
             or ``"legendre"``, of order 2·degree.
-        inner: number of points inside of an interval, besides those, where limits hold too.
+        inner: number of further points inside of an interval where limits hold too.
 
     Source: L. T. Biegler, "Nonlinear Programming", SIAM 2010, chapter 10.
     """
@@ -231,17 +231,18 @@ class Collocation(Method):
     def graphs(self, model: Model) -> Any:
         """See :class:`Method`."""
         if model.discrete:
-            raise InputError(f"{model.name} is discrete; collocation is for rates. Take "
-                             "MultipleShooting()")  # fmt: skip
+            raise InputError(
+                f"{model.name} is discrete; collocation is for rates. Take MultipleShooting()"
+            )
         return ca.SX
 
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         model, N, degree = horizon.model, horizon.N, self.degree
         inner = degree - 1 if self.points == "radau" else degree
-        at = between(horizon.fractions, self.coefficients[0])
-        X = _points(horizon, "state", at.reshape(N, degree)[:, :inner].ravel(), inner)
-        Z = _points(horizon, "algebraic", at, degree)
+        fractions = between(horizon.fractions, self.nodes)
+        X = _points(horizon, "state", fractions.reshape(N, degree)[:, :inner].ravel(), inner)
+        Z = _points(horizon, "algebraic", fractions, degree)
         nx, nz = model.size("state"), model.size("algebraic")
         inside, at_points = ca.reshape(X, nx * inner, N), ca.reshape(Z, nz * degree, N)
         interval = self._interval(model, horizon.integrand, inner)
@@ -251,10 +252,10 @@ class Collocation(Method):
             horizon.close("continuity", gaps)
         horizon.close("dynamics", ca.reshape(defects, nx, N * degree), degree)
         if nz:
-            stages = np.repeat(horizon.stages(), degree).tolist()
+            stages = horizon.stages(repeat=degree)
             equations = ca.reshape(equations, nz, N * degree)
-            horizon.constrain("equations", equations, stages, stride=degree,
-                              scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
+            layout = {"stride": degree, "entries": tuple(model.equation_names)}
+            horizon.equate("equations", equations, stages, horizon.sizes, **layout)
         if inner or nz:
             horizon.inside = X, Z
         if inner + self.inner:
@@ -262,15 +263,16 @@ class Collocation(Method):
         return ca.sum2(integrals)
 
     def _hold_between(self, horizon: Horizon, inside: Any, Z: Any, inner: int) -> None:
-        """Let constraints hold at the points and at the inner ones, and limits at these too."""
-        taus = self.coefficients[0]
-        at = np.append(taus[:inner], self.inner_points)
+        """Let constraints hold at the points and the inner points, and limits at the latter too."""
+        taus = self.nodes
+        fractions = np.append(taus[:inner], self.inner_points)
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
         nodes = np.append(0.0, taus)
         if horizon.Z.shape[0]:
             taus, Z = nodes, ca.vertcat(horizon.Z[:, :-1], Z)
-        _hold(horizon, at, interpolated(nodes, at, X), interpolated(taus, at, Z), inner)
+        X, Z = interpolated(nodes, fractions, X), interpolated(taus, fractions, Z)
+        _hold(horizon, fractions, X, Z, inner)
 
     def _interval(self, model: Model, integrand: ca.Function, inner: int) -> ca.Function:
         taus, slopes, weights, ends = self.coefficients
@@ -279,15 +281,16 @@ class Collocation(Method):
         X, Z = ca.SX.sym("X", nx, inner), ca.SX.sym("Z", nz, self.degree)
         u, v, p = ca.SX.sym("u", nu), ca.SX.sym("v", nu), ca.SX.sym("p", integrand.numel_in(3))
         t, dt = ca.SX.sym("t"), ca.SX.sym("dt")
-        own = p[: model.size("parameter")]
+        model_p = p[: model.size("parameter")]
         points = ca.horzcat(x, X, y) if inner < self.degree else ca.horzcat(x, X)
         rates, equations, total = [], [], ca.SX.zeros(integrand.numel_out(0))
         for j, tau in enumerate(taus):
-            w, s = u + tau * (v - u), t + tau * dt
-            at, z = points[:, j + 1], Z[:, j]
-            rates.append(dt * model.moves.rate(at, z, w, own, s))
-            equations.append(model.moves.equations(at, z, w, own, s))
-            total += weights[j] * dt * integrand(at, z, w, p, s)
+            point = points[:, j + 1], Z[:, j], u + tau * (v - u)
+            time = t + tau * dt
+            rates.append(dt * model.moves.rate(*point, model_p, time))
+            equations.append(model.moves.equations(*point, model_p, time))
+            total += weights[j] * dt * integrand(*point, p, time)
+        # dp/ds at the points less dt times the rate; the end less the polynomial at s = 1.
         defects = ca.mtimes(points, ca.DM(slopes)) - ca.horzcat(*rates)
         gap = y - ca.mtimes(points, ca.DM(ends))
         arguments = [x, ca.vec(X), ca.vec(Z), y, u, v, p, t, dt]
@@ -300,42 +303,40 @@ def _columns(horizon: Horizon) -> list[Any]:
     return [horizon.Z[:, :N], horizon.U, horizon.V, horizon.P[:, :N], horizon.T[:, :N], horizon.dt]
 
 
-def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, own: int = 0) -> None:
-    """Say where constraints hold, and add rows of the declared limits there.
+def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, unknowns: int = 0) -> None:
+    """Let constraints hold at fractions of the intervals, and add rows of the limits there.
 
-    Of states and algebraic states a column an interval has them at all fractions; at the first
-    ``own`` of these they are unknowns, which have their limits.
+    X and Z stack the states and algebraic states at all fractions, a column an interval. At the
+    first fractions they are ``unknowns``, which have their limits as bounds.
     """
-    several = taus.size - own
-    stages = np.repeat(horizon.stages(), several).tolist()
-    found = []
+    several = taus.size - unknowns
+    stages = horizon.stages(repeat=several)
+    columns = []
     for kind, stacked in (("state", X), ("algebraic", Z)):
         size = horizon.model.size(kind)
         if several:
-            rows = ca.reshape(stacked[own * size :, :], size, len(stages))
+            rows = ca.reshape(stacked[unknowns * size :, :], size, len(stages))
             horizon.limit(kind, rows, "between", stages, several)
-        found.append(ca.reshape(stacked, size, horizon.N * taus.size))
-    horizon.between = (taus, *found)
+        columns.append(ca.reshape(stacked, size, horizon.N * taus.size))
+    horizon.between = (taus, *columns)
 
 
-def _points(horizon: Horizon, kind: str, at: Array, each_interval: int) -> Any:
-    """Add the unknowns of a kind at points between the grid points, and return them."""
+def _points(horizon: Horizon, kind: str, fractions: Array, each_interval: int) -> Any:
+    """Add the unknowns of a kind at fractions between the grid points; return them."""
     rows = [horizon.assembly.kind(0, horizon.N * each_interval)]
-    if not each_interval:
-        return rows[0]
-    stages = np.repeat(horizon.stages(), each_interval).tolist()
-    for name, signal in horizon.model.signals[kind].items():
-        start = np.stack([np.interp(at, horizon.fractions, row) for row in horizon.guess[name]])
-        rows.append(horizon.unknown(name, signal, stages, start, each_interval, "inside"))
+    signals = horizon.model.signals[kind] if each_interval else {}
+    for name, signal in signals.items():
+        rows_of = horizon.guess[name]
+        start = np.stack([np.interp(fractions, horizon.fractions, row) for row in rows_of])
+        stages = horizon.stages(repeat=each_interval)
+        rows.append(horizon.unknown(signal, stages, start, each_interval, "inside"))
     return ca.vertcat(*rows)
 
 
 def _coefficients(degree: int, points: str) -> tuple[Array, Array, Array, Array]:
     """Points in (0, 1], slopes of the polynomials there, weights of the integral, values at 1."""
     taus: Array = np.array(ca.collocation_points(degree, points))
-    slopes, ends, _ = (
-        np.array(ca.DM(part), dtype=float) for part in ca.collocation_coeff(taus.tolist())
-    )
-    # Exact for powers below the degree. CasADi's own weights add up to 1/2 where the degree is 1.
+    slopes, ends, _ = (np.array(ca.DM(part)) for part in ca.collocation_coeff(taus.tolist()))
+    # Exact for powers below the degree. CasADi's own weights add up to 1/2 for the degree 1.
     weights = np.linalg.solve(np.vander(taus, increasing=True).T, 1.0 / np.arange(1, degree + 1))
-    return taus, slopes, np.asarray(weights, dtype=float), ends
+    return taus, slopes, np.asarray(weights), ends

@@ -18,29 +18,29 @@ from casadi_hybrid.problem.graph.expressions import Label
 def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
     """Return the names of rows and unknowns with their units, as options of a solver.
 
-    ``parts`` are the statements by the prefix of their names. Of a state that is fixed they say the
-    number that its row counts from, or where only a solve knows it that the row is the gap to it.
+    ``parts`` are the problems by the prefix of their names. The row of a fixed state has the value
+    from which it counts; if only a solve knows the value, the name says that it is the gap to it.
     """
-    units, begins = dict[str, str](), dict[str, Any]()
+    units, origins = dict[str, str](), dict[str, Any]()
     for prefix, ocp in parts.items():
-        own = units_of(ocp, program.part(prefix) if prefix else program)
-        units |= {f"{prefix}{name}": unit for name, unit in own.items()}
-        begins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
-        begins |= {f"{prefix}final {name}": ca.evalf(wanted) if wanted.is_constant() else np.nan
-                   for name, wanted in ocp.ends.items()}  # fmt: skip
-    return named(program, units, begins)
+        for name, unit in units_of(ocp, program.part(prefix) if prefix else program).items():
+            units[f"{prefix}{name}"] = unit
+        origins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
+        for name, end in ocp.ends.items():
+            origins[f"{prefix}final {name}"] = ca.evalf(end) if end.is_constant() else np.nan
+    return named(program, units, origins)
 
 
 def named(
-    program: Program, units: Mapping[str, str], begins: Mapping[str, Any] = MappingProxyType({})
+    program: Program, units: Mapping[str, str], origins: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, list[str]]:
-    """Return the names, with the units and where the rows count from by the names of blocks."""
+    """Return the names of entries, with units and origins of rows by the names of blocks."""
     of_x, of_g = program.variable_names, program.constraint_names
-    for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, begins)):
+    for names, blocks, of in ((of_x, program.variables, {}), (of_g, program.constraints, origins)):
         for name in blocks.keys() & units.keys():  # others are of several quantities
             where, scales = blocks[name].where, blocks[name].scale.ravel(order="F").tolist()
-            begin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
-            for place, scale, zero in zip(where.tolist(), scales, begin.tolist(), strict=True):
+            origin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
+            for place, scale, zero in zip(where.tolist(), scales, origin.tolist(), strict=True):
                 if np.isnan(zero):
                     names[place] = Label(f"gap to {names[place]}", scale, units[name])
                 else:
@@ -54,10 +54,16 @@ def named(
 
 
 def units_of(ocp: Statement, program: Program) -> dict[str, str]:
-    """The unit of each block of a program that is of one quantity, by the block's name."""
-    of = {"duration": ocp.model.time_unit}
-    of |= {name: s.unit for kind in ocp.model.signals.values() for name, s in kind.items()}
-    of |= {c.quantity: c.unit for c in ocp.constraints}
-    blocks = (*program.variables.items(), *program.constraints.items())
-    return {name: of[block.role.quantity] for name, block in blocks
-            if block.role.quantity in of and block.role.kind != "violation"}  # fmt: skip
+    """Return the unit of each block of a program that is of one quantity, by the block's name."""
+    units = {"duration": ocp.model.time_unit}
+    for signals in ocp.model.signals.values():
+        units |= {name: signal.unit for name, signal in signals.items()}
+    units |= {c.quantity: c.unit for c in ocp.constraints}
+    roles = {
+        name: block.role for name, block in {**program.variables, **program.constraints}.items()
+    }
+    return {
+        name: units[role.quantity]
+        for name, role in roles.items()
+        if role.quantity in units and role.kind != "violation"
+    }

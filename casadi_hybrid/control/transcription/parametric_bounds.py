@@ -1,7 +1,6 @@
-"""Limits that are expressions of parameters, wherever a program has numbers.
+"""Limits that are expressions of parameters: bounds of a solve, their slopes, and export to C.
 
-This is the one place that knows them: the numbers of a solve, their slopes and the C of an export
-are from here. Where unknowns of several parts are equal, the tightest of their limits holds.
+The tightest limit holds for an unknown that several parts have in common.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -19,12 +18,11 @@ from casadi_hybrid.control.model.signals import Array, NumberError, Signal, chan
 from casadi_hybrid.control.transcription.program import BOUNDS, Program
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Bounds that are limits: their places, which number each is, and what that is divided by."""
+class Rows(NamedTuple):
+    """Bounds that are limits: their places, the entries of the limits' column, their divisors."""
 
-    at: np.ndarray
-    of: np.ndarray
+    places: np.ndarray
+    entries: np.ndarray
     scale: Array
 
 
@@ -34,9 +32,9 @@ class Following:
 
     Attributes:
         function: (p) → lower and upper of each in turn, in physical units, as one column.
-        signals: what has them, by its name in the program.
+        signals: the limited quantities, by name in the program.
         begins: where the lower of each begins in the column; the upper follows it.
-        rows: which bounds they are, of ``lbx``, ``ubx``, ``lbg`` and ``ubg``.
+        rows: the bounds in question, of ``lbx``, ``ubx``, ``lbg`` and ``ubg``.
     """
 
     function: ca.Function
@@ -57,71 +55,72 @@ class Following:
     def bounds(self, key: str, values: Array) -> Array:
         """Return the bounds of ``rows`` for a column."""
         rows = self.rows[key]
-        return np.asarray(values[rows.of] / rows.scale)
+        return np.asarray(values[rows.entries] / rows.scale)
 
 
 def following(program: Program, models: Mapping[str, Model]) -> Program:
-    """Return a program, just laid out, that knows which limits follow its parameters.
+    """Return a new program with the limits that follow its parameters.
 
     ``models`` are those of its parts, by the prefix of their names.
     """
     p, columns, begins = ca.SX.sym("p", program.p.size), [ca.SX(0, 1)], dict[str, int]()
     signals: dict[str, Signal] = {}
-    found: dict[str, list[tuple[Any, ...]]] = {key: [] for key in BOUNDS}
+    none = Rows(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
+    parts: dict[str, list[Rows]] = {key: [none] for key in BOUNDS}
     for prefix, model in models.items():
         moving, function = model.limiting
-        own = own_parameters(model, program, p, prefix)
-        given = [ca.densify(side) for side in function.call([own])]
+        limits = [
+            ca.densify(side) for side in function.call([own_parameters(model, program, p, prefix)])
+        ]
         for k, (name, signal) in enumerate(moving.items()):
-            begin = begins[prefix + name] = sum(column.numel() for column in columns)
-            columns += given[2 * k : 2 * k + 2]
-            signals[prefix + name] = signal
-            for key, at, entries, scale in program.bounds_of(name, signal, prefix):
-                first = begin + (signal.size if key[0] == "u" else 0)
-                found[key].append((at, first + entries, scale))
+            label = prefix + name
+            signals[label] = signal
+            begins[label] = sum(column.numel() for column in columns)
+            columns += limits[2 * k : 2 * k + 2]
+            for key, places, entries, scale in program.bounds_of(label):
+                first = begins[label] + (signal.size if key[0] == "u" else 0)
+                parts[key].append(Rows(places, first + entries, scale))
     if not signals:
         return program
-    none = (np.zeros(0, int), np.zeros(0, int), np.zeros(0))
-    rows = {key: Rows(*map(np.concatenate, zip(none, *parts, strict=True)))
-            for key, parts in found.items()}  # fmt: skip
+    rows = {key: Rows(*map(np.concatenate, zip(*of, strict=True))) for key, of in parts.items()}
     function = ca.Function("limits", [p], [ca.vertcat(*columns)])
     return replace(program, following=Following(function, signals, begins, rows))
 
 
 def own_parameters(model: Model, program: Program, p: Any, prefix: str = "") -> Any:
     """Return the parameters of a model in the column p of its program's; free ones as declared."""
-    blocks = {name: program.parameters.get(prefix + name) for name in model.signals["parameter"]}
-    return ca.vertcat(type(p)(0, 1), *(
-        ca.DM(model.values[name]) if block is None
-        else p[block.where[: model.signals["parameter"][name].size].tolist()]
-        for name, block in blocks.items()
-    ))  # fmt: skip
+    rows = [type(p)(0, 1)]
+    for name, signal in model.signals["parameter"].items():
+        block = program.parameters.get(prefix + name)
+        places = [] if block is None else block.where[: signal.size].tolist()
+        rows.append(ca.DM(model.values[name]) if block is None else p[places])
+    return ca.vertcat(*rows)
 
 
 def followed(program: Program) -> Program:
     """Return the program with the limits that its parameters give.
 
     Raises:
-        NumberError: where a lower one is above its upper, also of another part's equal unknown.
+        NumberError: for a lower limit above the upper one, of an equal unknown too.
     """
-    own: Following | None = program.following
-    if own is None:
+    limited: Following | None = program.following
+    if limited is None:
         return program
-    values, limits = own.values(program.p), dict(program.limits)
-    for name, signal in own.signals.items():
-        begin, size = own.begins[name], signal.size
+    values, limits = limited.values(program.p), dict(program.limits)
+    for name, signal in limited.signals.items():
+        begin, size = limited.begins[name], signal.size
         pair = np.split(values[begin : begin + 2 * size], 2)
         limits[name] = sides(name, size, *pair)
         changeable(name, limits[name], signal)
-    changed: dict[str, Any] = {}
-    for key, rows in own.rows.items():
-        if not rows.at.size:
-            continue
-        bound = changed[key] = getattr(program, key).copy()
-        lower = key[0] == "l"
-        bound[rows.at] = -np.inf if lower else np.inf
-        (np.maximum if lower else np.minimum).at(bound, rows.at, own.bounds(key, values))
-    program = replace(program, **changed, limits=limits)
+    bounds: dict[str, Any] = {}
+    for key, rows in limited.rows.items():
+        if rows.places.size:
+            # ufunc.at: a place may occur several times, for unknowns that parts have in common.
+            bounds[key] = getattr(program, key).copy()
+            infinite, tighter = (-np.inf, np.maximum) if key[0] == "l" else (np.inf, np.minimum)
+            bounds[key][rows.places] = infinite
+            tighter.at(bounds[key], rows.places, limited.bounds(key, values))
+    program = replace(program, **bounds, limits=limits)
     crossed = np.flatnonzero(program.lbx > program.ubx)
     if crossed.size:
         raise NumberError(_crossing(program, values, int(crossed[0])))
@@ -129,31 +128,32 @@ def followed(program: Program) -> Program:
 
 
 def slopes(program: Program) -> tuple[Array, Array] | None:
-    """Return d(lower)/dp and d(upper)/dp of the bounds of (g; x); None where none follow p.
+    """Return d(lower)/dp and d(upper)/dp of the bounds of (g; x); None if no bound follows p.
 
-    A bound that is not what the expression says has been set by hand, and has the slope zero.
+    A bound that differs from its expression has been set by hand, and has the slope zero.
     """
-    own: Following | None = program.following
-    if own is None:
+    limited: Following | None = program.following
+    if limited is None:
         return None
-    values, slope = own.values(program.p), own.slope(program.p).full()
-    found = np.zeros((2, program.m + program.n, program.p.size))
-    for key, rows in own.rows.items():
-        held = own.bounds(key, values) == getattr(program, key)[rows.at]
-        at = rows.at[held] + (program.m if key[-1] == "x" else 0)
-        found[int(key[0] == "u"), at] = slope[rows.of[held]] / rows.scale[held, None]
-    return found[0], found[1]
+    values, slope = limited.values(program.p), limited.slope(program.p).full()
+    by_side = {side: np.zeros((program.m + program.n, program.p.size)) for side in "lu"}
+    for key, rows in limited.rows.items():
+        same = limited.bounds(key, values) == getattr(program, key)[rows.places]
+        places = rows.places[same] + (program.m if key[-1] == "x" else 0)
+        by_side[key[0]][places] = slope[rows.entries[same]] / rows.scale[same, None]
+    return by_side["l"], by_side["u"]
 
 
 def _crossing(program: Program, values: Array, place: int) -> str:
-    """Name two limits that leave nothing for an unknown that several parts have in common."""
-    own, said = program.following, list[str]()
+    """Name two limits of an unknown, common to several parts, that exclude each other."""
+    limited, words = program.following, list[str]()
     for key in ("lbx", "ubx"):
-        rows, bound = own.rows[key], getattr(program, key)[place]
-        of = rows.of[(rows.at == place) & (own.bounds(key, values) == bound)][0]
-        name = [name for name, begin in own.begins.items() if begin <= of][-1]
-        said.append(f"of {name!r}, {values[of]:g}")
+        rows, bound = limited.rows[key], getattr(program, key)[place]
+        active = (rows.places == place) & (limited.bounds(key, values) == bound)
+        entry = rows.entries[active][0]
+        name = [name for name, begin in limited.begins.items() if begin <= entry][-1]
+        words.append(f"of {name!r}, {values[entry]:g}")
     return (
-        f"the lower limit {said[0]}, is above the upper one {said[1]}; "
+        f"the lower limit {words[0]}, is above the upper one {words[1]}; "
         f"{program.variable_names[place]} is the same in both, and no number is within both"
     )

@@ -11,8 +11,9 @@ import numpy as np
 
 from casadi_hybrid.control.model.signals import Array, Signal, known, matrix
 
+KINDS = {"variables": "x", "parameters": "p", "constraints": "g"}
+"""Kinds of blocks, with CasADi's key of the column that they are parts of."""
 BOUNDS = "lbx", "ubx", "lbg", "ubg"
-_COLUMNS = {"x0": "x", "lam_x0": "x", "lam_g0": "g"}
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Role:
     Attributes:
         quantity: name of the quantity or constraint, without the prefix of a part; empty for a
             block of several.
-        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"`` of
-            a soft limit; ``"initial"`` state; ``"dynamics"``.
+        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"``,
+            ``"initial"`` or ``"dynamics"``.
         place: in the intervals: ``"inside"``, ``"between"``, ``"at begin"``, ``"at end"`` or empty.
         side: ``"lower"`` or ``"upper"`` of a soft limit, else empty.
         entries: of the quantity, a row of the block each; None for all.
@@ -44,14 +45,13 @@ class Block:
     """A named matrix of unknowns, parameters or rows.
 
     Attributes:
-        where: places of its entries in the program's columns, column by column of the matrix.
+        where: places of the entries in the program's columns, column by column of the matrix.
         shape: of the matrix.
-        scale: divisors of its entries in the program.
-        stride: number of its columns that belong to one interval of a trajectory; 0 for a block
-            that is no trajectory.
-        entries: names of its rows; none if they have numbers.
-        role: its meaning.
-        part, name: prefix of the part that it belongs to, and its name there.
+        scale: divisors of the entries in the program.
+        stride: number of columns for one interval of a trajectory; 0 for other blocks.
+        entries: names of the rows; empty if they have numbers.
+        role: meaning of the block.
+        part, name: prefix of the part of the block, and the name in the part.
     """
 
     where: np.ndarray
@@ -95,16 +95,16 @@ class Program:
     Attributes:
         name: of the problem.
         nlp: CasADi's dictionary with ``x``, ``p``, ``f``, ``g``.
-        x0, lbx, ubx, lbg, ubg, p: numbers, in the program's own (scaled) unknowns.
+        x0, lbx, ubx, lbg, ubg, p: values, in the program's own (scaled) unknowns.
         variables, parameters, constraints: blocks by name.
         stages: for ``x`` and ``g`` the stage of each entry; −1 for entries of no stage.
         after: for ``x`` and ``g`` the place of each entry one interval later.
-        limits: those that are not as declared, lower and upper in physical units, by the name of a
-            state, a control or a constraint.
-        ties: for each unknown the place of its bounds: its own, or that of the one that it equals.
+        limits: changed limits, lower and upper in physical units, by the name of a state, a control
+            or a constraint.
+        ties: for each unknown the place of its bounds: its own, or the place of an equal unknown.
         following: limits that follow the parameters, see :func:`following`.
-        together: of a part, by the name of a parameter the places of what a solve sets by it in
-            all parts, a row each.
+        together: of a part, by the name of a parameter: places of the entries that a solve sets by
+            this name in all parts, a row each.
     """
 
     name: str
@@ -127,8 +127,7 @@ class Program:
 
     def __str__(self) -> str:
         parts = [f"{self.name}: {self.n} unknowns, {self.lbg.size} rows, {self.p.size} parameters"]
-        for kind in ("variables", "parameters", "constraints"):
-            parts.append(f"  {kind}: {', '.join(getattr(self, kind)) or 'none'}")
+        parts += [f"  {kind}: {', '.join(getattr(self, kind)) or 'none'}" for kind in KINDS]
         return "\n".join(parts)
 
     @property
@@ -144,8 +143,7 @@ class Program:
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of a call of any solver made for :attr:`nlp`."""
-        return {"x0": self.x0, "p": self.p, "lbx": self.lbx, "ubx": self.ubx,
-                "lbg": self.lbg, "ubg": self.ubg}  # fmt: skip
+        return {key: getattr(self, key) for key in ("x0", "p", *BOUNDS)}
 
     @property
     def constraint_names(self) -> list[str]:
@@ -161,11 +159,11 @@ class Program:
         return _entries(self.variables, self.n)
 
     def names_at(self, times: Array, time_unit: str) -> tuple[list[str], list[str]]:
-        """Names of unknowns and of rows with the times of their stages: ``speed at 1.4 s``."""
-        said = np.array([f" at {time:.4g} {time_unit}".rstrip() for time in times])
-        when = {key: said[np.minimum(at, times.size - 1)] for key, at in self.stages.items()}
-        names = _entries(self.variables, self.n, when["x"])
-        return names, _entries(self.constraints, self.m, when["g"])
+        """Return names of unknowns and of rows with times of their stages: ``speed at 1.4 s``."""
+        words = np.array([f" at {time:.4g} {time_unit}".rstrip() for time in times])
+        last = times.size - 1
+        of_x, of_g = (words[np.minimum(self.stages[key], last)] for key in ("x", "g"))
+        return _entries(self.variables, self.n, of_x), _entries(self.constraints, self.m, of_g)
 
     def sides(self, x: Array, g: Array) -> Iterator[tuple[str, Array, Array, Array, Any]]:
         """Yield ``x`` and ``g`` with values, lower and upper bounds and blocks."""
@@ -195,103 +193,96 @@ class Program:
         """Return the program as one of its parts sees it: its blocks by their own names."""
         if not prefix:
             return self
-        own: dict[str, Any] = {
-            kind: {block.name: block for block in getattr(self, kind).values()
-                   if block.part == prefix}
-            for kind in ("variables", "parameters", "constraints")
-        }  # fmt: skip
-        limits = {limited.removeprefix(prefix): pair for limited, pair in self.limits.items()
-                  if limited.startswith(prefix)}  # fmt: skip
-        return replace(self, **own, limits=limits)
+        fields: dict[str, Any] = {"limits": {}}
+        for kind in KINDS:
+            blocks = getattr(self, kind).values()
+            fields[kind] = {block.name: block for block in blocks if block.part == prefix}
+        for label, pair in self.limits.items():
+            if label.startswith(prefix):
+                fields["limits"][label.removeprefix(prefix)] = pair
+        return replace(self, **fields)
 
     def stacked(self, signals: Mapping[str, Signal], column: int) -> Array:
-        """Return a column of these parameters, or their only one, and zeros for what is free."""
-        return np.concatenate([np.zeros(0), *(
-            self.parameters[name].read(self.p)[:, min(column, self.parameters[name].shape[1] - 1)]
-            if name in self.parameters else np.zeros(signal.size)
-            for name, signal in signals.items()
-        )])  # fmt: skip
+        """Return a column of these parameters, or their only one; zeros for free parameters."""
+        values = [np.zeros(0)]
+        for name, signal in signals.items():
+            block = self.parameters.get(name)
+            if block is None:
+                values.append(np.zeros(signal.size))
+            else:
+                values.append(block.read(self.p)[:, min(column, block.shape[1] - 1)])
+        return np.concatenate(values)
 
     def with_x0(self, x0: Any) -> Program:
         """Return the program with another start, in its own unknowns."""
         return replace(self, x0=np.asarray(x0, dtype=float).ravel())
 
-    def bounds_of(
-        self, name: str, declared: Any, prefix: str = ""
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, Array]]:
-        """Yield which bounds are the limits of a state, a control or a constraint.
+    def bounds_of(self, label: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, Array]]:
+        """Yield the bounds that are the limits of a state, a control or a constraint.
 
-        Block by block ``lbx``, ``ubx``, ``lbg`` or ``ubg``, the places in it, which entries of the
-        limit stand there, and their scales. A side that was not declared has none, nor has a bound
-        that another one makes superfluous.
-
-        Args:
-            name: of it.
-            declared: what the program was laid out with, a signal or a constraint.
-            prefix: of the part of the program that it is in.
+        ``label`` is its name, after the prefix of its part. Block by block: ``lbx``, ``ubx``,
+        ``lbg`` or ``ubg``, the places in it, the entries of the limit at these places, and their
+        scales. An undeclared side has no bound. A bound that another one makes superfluous is left
+        out.
         """
-        part = self.part(prefix)
-        for kind, blocks in (("x", part.variables), ("g", part.constraints)):
+        for kind, blocks in (("x", self.variables), ("g", self.constraints)):
             for block in blocks.values():
                 role = block.role
-                if (role.quantity, role.kind) != (name, "limit"):
+                if role.kind != "limit" or block.part + role.quantity != label:
                     continue
-                own = range(declared.lower.size) if role.entries is None else role.entries
-                for side in ("lower", "upper") if not role.side else (role.side,):
+                rows = range(block.shape[0]) if role.entries is None else role.entries
+                entries, scale = np.tile(rows, block.shape[1]), block.scale.ravel(order="F")
+                places = self.ties[block.where] if kind == "x" else block.where
+                for side in (role.side,) if role.side else ("lower", "upper"):
                     key = f"{side[0]}b{kind}"
-                    at = self.ties[block.where] if kind == "x" else block.where
-                    there = np.isfinite(getattr(self, key)[at])
+                    limited = np.isfinite(getattr(self, key)[places])
                     if self.following is not None:  # infinite now, and finite by other parameters
-                        there |= np.isin(at, self.following.rows[key].at)
-                    entries, scale = np.tile(own, block.shape[1]), block.scale.ravel(order="F")
-                    yield key, at[there], entries[there], scale[there]
+                        limited |= np.isin(places, self.following.rows[key].places)
+                    yield key, places[limited], entries[limited], scale[limited]
 
-    def with_limits(
-        self, name: str, declared: Any, lower: Array, upper: Array, prefix: str = ""
-    ) -> Program:
+    def with_limits(self, label: str, lower: Array, upper: Array) -> Program:
         """Return the program with other limits, in physical units; see :meth:`bounds_of`."""
-        changed: dict[str, Any] = {key: getattr(self, key).copy() for key in BOUNDS}
-        for key, at, of, scale in self.bounds_of(name, declared, prefix):
-            changed[key][at] = (lower if key[0] == "l" else upper)[of] / scale
-        limits = {**self.limits, f"{prefix}{name}": (lower, upper)}
-        return replace(self, **changed, limits=limits)
+        bounds: dict[str, Any] = {key: getattr(self, key).copy() for key in BOUNDS}
+        for key, places, entries, scale in self.bounds_of(label):
+            bounds[key][places] = (lower if key[0] == "l" else upper)[entries] / scale
+        return replace(self, **bounds, limits={**self.limits, label: (lower, upper)})
 
     def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
-        """Return ``x0, lam_x0, lam_g0`` so many intervals later, to begin the next solve at.
+        """Return ``x0, lam_x0, lam_g0`` of a later solve from a point in the program's unknowns.
 
-        Columns of every block move left by the intervals, and the last is kept. That is right on an
-        even grid of a fixed duration.
-
-        Args:
-            x, lam_x, lam_g: of a solution, in the program's own unknowns.
-            intervals: how many have gone by.
+        The columns of every block move left by a number of intervals; the last is repeated. The
+        shift is exact on an even grid of a fixed duration.
         """
-        start = {"x0": x, "lam_x0": lam_x, "lam_g0": lam_g}
-        for key, stacked in start.items():
-            moved, after = np.asarray(stacked, dtype=float).ravel(), self.after[_COLUMNS[key]]
+        start = {}
+        for name, kind, stacked in (("x0", "x", x), ("lam_x0", "x", lam_x), ("lam_g0", "g", lam_g)):
+            start[name] = np.asarray(stacked, dtype=float).ravel()
             for _ in range(intervals):
-                moved = moved[after]
-            start[key] = moved
+                start[name] = start[name][self.after[kind]]
         return start
 
 
-def common(one: Mapping[str, Block], other: Mapping[str, Block]) -> np.ndarray:
-    """Return the places of what both have by name, a row for each of them."""
-    same = [(block.where, other[name].where) for name, block in one.items()
-            if name in other
-            and (other[name].shape, other[name].role) == (block.shape, block.role)]  # fmt: skip
-    return np.hstack([np.zeros((2, 0), dtype=int), *(np.array(pair) for pair in same)])
+def common(first: Mapping[str, Block], second: Mapping[str, Block]) -> np.ndarray:
+    """Return the places of the blocks that both have by name, a row for each of the two."""
+    pairs = [np.zeros((2, 0), dtype=int)]
+    for name, block in first.items():
+        twin = second.get(name, block)
+        if name in second and (twin.shape, twin.role) == (block.shape, block.role):
+            pairs.append(np.array((block.where, twin.where)))
+    return np.hstack(pairs)
 
 
-def _entries(blocks: Mapping[str, Block], total: int, when: Any = None) -> list[str]:
-    """Names of all entries, of several columns with the number of each, or when it is."""
+def _entries(blocks: Mapping[str, Block], total: int, times: Any = None) -> list[str]:
+    """Return the names of all entries; those of several columns with the number, or the time."""
     names = [""] * total
     for name, block in blocks.items():
         rows, columns = block.shape
         for j, place in enumerate(block.where):
-            label, at = block.label(name, j % rows), str(j // rows)
+            names[place] = label = block.label(name, j % rows)
+            if columns == 1:
+                continue
+            column = str(j // rows)
             if block.entries and block.stride > 1:
-                at = "{},{}".format(*divmod(j // rows, block.stride))
-            of = f"{label}[{at}]".replace("][", ",") if when is None else label + when[place]
-            names[place] = of if columns > 1 else label
+                column = "{},{}".format(*divmod(j // rows, block.stride))
+            numbered = f"{label}[{column}]".replace("][", ",")
+            names[place] = numbered if times is None else label + times[place]
     return names

@@ -35,29 +35,36 @@ class Statement:
     """The declarations of an optimal control problem; see :class:`OptimalControl`.
 
     Attributes:
-        model, method, name: as given.
+        model, method, name: arguments.
         options: of the solver.
-        length: the duration, or where a free one begins.
+        length: the duration, or the guess of a free one.
         fractions: of the grid points, from 0 to 1.
-        even: whether all intervals are equally long.
+        even: True if all intervals are equally long.
         signals, values: parameters and references of the problem by name.
         costs, constraints: in the order of declaration.
-        fixed: states that are fixed at the start, with their numbers.
+        fixed: states that are fixed at the start, with their values.
         ends: states that are fixed at the end, with their expressions.
-        cycles: states that end as they began.
+        cycles: states that are periodic.
         freed: parameters of the model that the solver chooses.
         guesses: by name.
         softened: states and algebraic states whose limits are soft.
-        lagged: of what :meth:`previous` returned, by name, the control's name.
-        slewed: constraints that limit moves of controls.
-        closed: whether the program exists, so that nothing may be added.
+        lagged: the control's name, by the name of a parameter of :meth:`previous`.
+        slewed: constraints that limit control increments.
+        closed: True if the program exists, so that nothing may be added.
     """
 
     def __init__(
-        self, model: Model, *, duration: float | Free, intervals: int, method: Method | None = None,
-        mesh: Any = None, unroll: bool | None = None, name: str | None = None,
+        self,
+        model: Model,
+        *,
+        duration: float | Free,
+        intervals: int,
+        method: Method | None = None,
+        mesh: Any = None,
+        unroll: bool | None = None,
+        name: str | None = None,
         solver: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"model must be a Model, got {type(model).__name__}")
         self.model = model
@@ -102,17 +109,17 @@ class Statement:
     def __repr__(self) -> str:
         """Content by name."""
         length = "free duration" if self.free_duration else f"duration {self.length:g}"
-        said = [f"{length} in {self.intervals} intervals, {type(self.method).__name__}"]
-        for kind, parts in (("costs", self.costs), ("constraints", self.constraints)):
-            if parts:
-                said.append(f"{kind} {', '.join(part.name for part in parts)}")
+        parts = [f"{length} in {self.intervals} intervals, {type(self.method).__name__}"]
+        for kind, terms in (("costs", self.costs), ("constraints", self.constraints)):
+            if terms:
+                parts.append(f"{kind} {', '.join(term.name for term in terms)}")
         if self.fixed:
-            said.append(f"at the start {', '.join(self.fixed)} fixed")
-        return f"<{type(self).__name__} {self.name!r}: {'; '.join(said)}>"
+            parts.append(f"at the start {', '.join(self.fixed)} fixed")
+        return f"<{type(self).__name__} {self.name!r}: {'; '.join(parts)}>"
 
     @property
     def nominal(self) -> Self:
-        """The problem, of scenarios the one that they have in common."""
+        """The problem; of scenarios the common one."""
         return self
 
     @property
@@ -132,40 +139,42 @@ class Statement:
 
     @property
     def declared(self) -> dict[str, Any]:
-        """Their declared values by name."""
+        """Declared values of parameters and references by name."""
         return {**self.model.values, **self.values}
 
     def parameter(self, name: str, value: Any = 0.0, *, unit: str = "") -> Any:
-        """Add numbers for costs and constraints that may change between solves."""
+        """Add a parameter of costs and constraints, whose values may change between solves."""
         values = flat(value, f"value of {name!r}")
         return self._declare(Signal.of(name, values.size, unit=unit), values)
 
-    def lacking(self, given: Collection[str]) -> list[str]:
-        """Return the references without a value, on which dynamics, costs or constraints depend."""
-        names = [n for n, signal in self.given.items() if signal.needed and n not in given]
+    def lacking(self, values: Collection[str]) -> list[str]:
+        """Return the references without a value on which dynamics, costs or constraints depend."""
+        names = [n for n, signal in self.given.items() if signal.needed and n not in values]
         if not names:
             return names
         moves, arguments = self.model.moves, self.model.arguments
-        said = [moves.rate(*arguments), moves.equations(*arguments)]
-        said += [ca.vertcat(c.integral, c.sum, c.start, c.end) for c in self.costs]
-        said += [constraint.expression for constraint in self.constraints]
-        return [n for n in names if ca.depends_on(ca.vertcat(*said),
-                self._symbols[n] if n in self.signals else self.model.symbol(n))]  # fmt: skip
+        terms = [moves.rate(*arguments), moves.equations(*arguments)]
+        terms += [ca.vertcat(c.integral, c.sum, c.start, c.end) for c in self.costs]
+        terms += [constraint.expression for constraint in self.constraints]
+        symbols = {
+            n: self._symbols[n] if n in self.signals else self.model.symbol(n) for n in names
+        }
+        return [n for n in names if ca.depends_on(ca.vertcat(*terms), symbols[n])]
 
     def reference(self, name: str, value: Any = None, size: int = 1, *, unit: str = "") -> Any:
-        """Add numbers that differ from grid point to grid point; see :meth:`Model.reference`."""
+        """Add a parameter with a value for each grid point; see :meth:`Model.reference`."""
         signal = Signal.of_reference(name, value, size, unit)
         return self._declare(signal, 0.0 if value is None else value)
 
     def previous(self, control: str) -> Any:
-        """Return a control as it is on the interval before, to price or to limit its changes.
+        """Return a control on the interval before, for a weight or a limit on its changes.
 
-        On the first interval it is a parameter with the name of the control and ``_previous``, what
-        was applied last, by default the control's guess. In a later phase it is the last one of
-        the phase before, where that has the control.
+        On the first interval it is the parameter ``CONTROL_previous``: the control applied last, by
+        default the guess. In a later phase it is the last control of the phase before, if that has
+        the control.
 
         Raises:
-            InputError: where there is no such control, or it runs linearly.
+            InputError: for an unknown control, and for one that runs linearly.
         """
         name = f"{control}_previous"
         if name in self._symbols and name in self.lagged:
@@ -180,14 +189,14 @@ class Statement:
         return self._declare(replace(signal, name=name, scale=np.ones(signal.size)), value)
 
     def moves(self, control: str, *, price: Any = None, limit: Any = None) -> None:
-        """Price or limit how far a control moves from one interval to the next.
+        """Weight or limit the increments of a control from one interval to the next.
 
         Adds Σₖ price·(uₖ − uₖ₋₁)² over the intervals, and |uₖ − uₖ₋₁| ≤ limit on each, with u₋₁ as
         in :meth:`previous`. A rate of r a second is a limit of r times the length of an interval.
-        Cost and constraint are called ``moves of …``.
+        Cost and constraint have the name ``moves of …``.
 
         Args:
-            control: its name; one that is held.
+            control: name of a control that is held.
             price, limit: a number, or one an entry, in the control's unit.
 
         Raises:
@@ -195,26 +204,27 @@ class Statement:
         """
         change = self.model.symbol(control) - self.previous(control)
         signal, label = self.model.signals["control"][control], f"moves of {control}"
-        given = {"price": price, "limit": limit}
+        weights = {"price": price, "limit": limit}
         if price is None and limit is None:
             raise InputError(f"moves({control!r}) does nothing; give price, limit or both")
-        for what, value in given.items():
+        for what, value in weights.items():
             if value is not None:
-                given[what] = column(value, signal.size, f"{what} of {label}")
-                if not (given[what] > 0).all():
+                weights[what] = column(value, signal.size, f"{what} of {label}")
+                if not (weights[what] > 0).all():
                     raise InputError(f"{what} of {label} must be positive, got {value!r}")
         if price is not None:
-            self.minimize(label, sum=ca.dot(ca.DM(given["price"]), change**2))
+            self.minimize(label, sum=ca.dot(ca.DM(weights["price"]), change**2))
         if limit is not None:
-            self.path(label, change, lower=-given["limit"], upper=given["limit"],
-                      scale=signal.scale, unit=signal.unit, at="intervals")  # fmt: skip
+            sides = -weights["limit"], weights["limit"], None
+            attributes = {"unit": signal.unit, "at": "intervals"}
+            self._constrain(label, "path", change, sides, signal.scale, None, **attributes)
             self.slewed.append(label)
 
     def initial(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Fix states at the start; without any, all that are not. Of two calls the last one counts.
+        """Fix states at the start; without arguments all others. Of two calls the last one counts.
 
-        The numbers are those of a solve without ``x0``; states left out of an argument keep them. A
-        state without one has to be given to each solve.
+        A solve takes these values for states without a value in ``x0``. A state fixed without a
+        value needs one in each solve.
         """
         self._open()
         states = self.model.signals["state"]
@@ -232,15 +242,15 @@ class Statement:
             signal = known(name, self.model.signals["state"], "state")
             if not isinstance(value, ca.SX | ca.MX | str):
                 finite(value, signal.size, f"final {name!r}")
-            wanted = self.own_expression(value, f"final {name!r}")
-            gap, label = self.model.symbol(name) - wanted, f"final {name}"
+            target = self.own_expression(value, f"final {name!r}")
+            gap, label = self.model.symbol(name) - target, f"final {name}"
             if name in self.ends:
                 self.constraints = [c for c in self.constraints if c.name != label]
-            self.ends[name] = wanted
+            self.ends[name] = target
             self.at_end(label, gap, equal=0.0, scale=signal.scale, unit=signal.unit)
 
     def periodic(self, *names: str) -> None:
-        """Let states end as they began, whatever that is; without names all of them."""
+        """Let states end at their initial values; without names all of them."""
         self._open()
         states = self.model.signals["state"]
         for name in names or states:
@@ -251,9 +261,14 @@ class Statement:
                 self.cycles.append(name)
 
     def minimize(
-        self, name: str, *, integral: Any = None, sum: Any = None, start: Any = None,
+        self,
+        name: str,
+        *,
+        integral: Any = None,
+        sum: Any = None,
+        start: Any = None,
         end: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add a cost: an integral over time, a sum over the intervals, at the start, at the end.
 
         The sum takes each interval once, at its beginning.
@@ -269,53 +284,77 @@ class Statement:
         parts = {"integral": integral, "sum": sum, "start": start, "end": end}
         if all(part is None for part in parts.values()):
             raise InputError(f"{name!r} costs nothing; give integral, sum, start or end")
-        for key, given in parts.items():
-            part = self.own_expression(0 if given is None else given, f"{key} of {name!r}")
+        for key, value in parts.items():
+            part = self.own_expression(0 if value is None else value, f"{key} of {name!r}")
             if part.numel() != 1:
                 raise InputError(f"{key} of {name!r} must be a scalar, it has {part.numel()}")
             parts[key] = part
         self.costs.append(Cost(name, **parts))
 
     def path(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
         at: str = "inside",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add lower ≤ expression ≤ upper along the horizon, where declared limits hold.
 
         These are the grid points, the points of a collocation, and the ``inner`` points of the
-        method; ``at`` asks for fewer, see :class:`Constraint`. One limit alone may be an
+        method; ``at`` selects fewer, see :class:`Constraint`. One limit alone may be an
         expression: it is subtracted, and zero limits the difference.
         """
         one_of(at, f"at of {name!r}", AT)
-        self._constrain(name, "path", expression, lower, upper, equal, scale, soft, unit, at)
+        sides = lower, upper, equal
+        self._constrain(name, "path", expression, sides, scale, soft, unit=unit, at=at)
 
     def at_start(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
+    ) -> None:
         """Add lower ≤ expression ≤ upper at the start."""
-        self._constrain(name, "start", expression, lower, upper, equal, scale, soft, unit)
+        self._constrain(name, "start", expression, (lower, upper, equal), scale, soft, unit=unit)
 
     def at_end(
-        self, name: str, expression: Any, *, lower: Any = None, upper: Any = None,
-        equal: Any = None, soft: Soft | float | None = None, scale: Any = 1.0, unit: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        expression: Any,
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        equal: Any = None,
+        soft: Soft | float | None = None,
+        scale: Any = 1.0,
+        unit: str = "",
+    ) -> None:
         """Add lower ≤ expression ≤ upper at the end."""
-        self._constrain(name, "end", expression, lower, upper, equal, scale, soft, unit)
+        self._constrain(name, "end", expression, (lower, upper, equal), scale, soft, unit=unit)
 
     def soften(self, name: str, soft: Soft | float) -> None:
-        """Make the declared limits of a state or algebraic state soft: exceeded at a price.
-
-        They hold where hard limits do.
-        """
+        """Make the declared limits of a state or algebraic state soft, where hard limits hold."""
         states = self.model.signals["state"] | self.model.signals["algebraic"]
         signal = known(name, states, "state or algebraic state")
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
         at = "inside" if name in self.model.signals["state"] else "unknowns"
-        self._constrain(f"limits of {name}", "path", self.model.symbol(name), signal.lower,
-                        signal.upper, None, signal.scale, soft, signal.unit, at, name)  # fmt: skip
+        label, sides = f"limits of {name}", (signal.lower, signal.upper, None)
+        attributes = {"unit": signal.unit, "at": at, "of": name}
+        symbol = self.model.symbol(name)
+        self._constrain(label, "path", symbol, sides, signal.scale, soft, **attributes)
         self.softened.append(name)
 
     def free(
@@ -329,25 +368,24 @@ class Statement:
     ) -> None:
         """Let the solver choose a parameter of the model, one value for the whole horizon.
 
-        A solve begins at ``guess``, by default at the value that it was declared with.
+        A solve begins at ``guess``, by default the declared value.
         """
         self._open()
         signal = known(name, self.model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"{name!r} is a reference; only a parameter can be free")
-        if self.model.limiting[0] and ca.depends_on(
-            ca.vertcat(*self.model.limiting[1](self.model.stacked("parameter"))),
-            self.model.symbol(name),
-        ):
+        moving, function = self.model.limiting
+        limits = ca.vertcat(*function(self.model.stacked("parameter"))) if moving else ca.SX()
+        if ca.depends_on(limits, self.model.symbol(name)):
             raise InputError(f"{name!r} is in a limit of the model; it cannot be free")
         guess = self.model.values[name] if guess is None else guess
         self.freed[name] = Signal.of(name, signal.size, lower, upper, scale, guess, signal.unit)
 
     def guess(self, values: Mapping[str, Guess] | None = None, /, **named: Guess) -> None:
-        """Say where a solve begins: numbers, a column a grid point, or a function of s in [0, 1].
+        """Set the initial guess: numbers, a column a grid point, or a function of s in [0, 1].
 
-        By default a state with an initial value runs straight to its final one; others begin as
-        the model says.
+        By default a state with an initial value runs straight to its final one; others have the
+        guesses of the model.
         """
         for name, value in {**by_name(values, "guess"), **named}.items():
             names = {**self.model.unknowns, **self.freed, "duration": None}
@@ -363,58 +401,57 @@ class Statement:
         return spread(value, signal.size, self.fractions, f"guess of {name!r}", held=held)
 
     def limited(self, limits: Mapping[str, Any]) -> Self:
-        """Return the problem as it is with other limits (lower, upper), to read a solution by."""
+        """Return the problem with its program and other limits (lower, upper) of a solution."""
         if not limits:
             return self
-        made = object.__new__(type(self))
-        vars(made).update(vars(self) | {"model": self.model.limited(limits)})
-        made.constraints = [
-            replace(c, lower=limits[c.name][0], upper=limits[c.name][1]) if c.name in limits else c
-            for c in self.constraints
-        ]
-        return made
+        other = object.__new__(type(self))
+        vars(other).update(vars(self) | {"model": self.model.limited(limits), "constraints": []})
+        for c in self.constraints:
+            lower, upper = limits.get(c.name, (c.lower, c.upper))
+            other.constraints.append(replace(c, lower=lower, upper=upper))
+        return other
 
     def reopened(self) -> Self:
-        """Return the same problem without its program, to be changed; this one stays as it is."""
-        made = object.__new__(type(self))
+        """Return a copy of the problem without its program, to be changed."""
+        other = object.__new__(type(self))
         for name, value in vars(self).items():
-            if name not in ("transcriptions", "solver"):  # made at the first use
-                setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
-        made.closed = False
-        return made
+            if name not in ("transcriptions", "solver"):  # cached at the first use
+                setattr(other, name, value.copy() if isinstance(value, dict | list) else value)
+        other.closed = False
+        return other
 
     __copy__ = reopened
 
     def on_mesh(self, fractions: Any) -> Self:
-        """Return the same problem on another mesh; this one stays as it is.
+        """Return a copy of the problem on another mesh.
 
-        Guesses and references that have a column a grid point go along: guesses linearly between
-        the grid points, references held after them.
+        Guesses with a column a grid point are interpolated; references are held after their grid
+        point.
 
         Args:
             fractions: increasing, from 0 to 1, one more than there will be intervals.
 
         Raises:
-            InputError: for fractions that are none.
+            InputError: for other fractions.
         """
-        mesh = _fractions(fractions, np.size(fractions) - 1)
-        made = self.reopened()
-        made._set_mesh(mesh)
-        old = self.fractions
+        mesh, old = _fractions(fractions, np.size(fractions) - 1), self.fractions
+        other = self.reopened()
+        other._set_mesh(mesh)
         for name, signal in self.given.items():
             if signal.varying:
-                made.values[name] = moved_to(self.declared[name], signal.size, old, mesh, held=True)
+                value = self.declared[name]
+                other.values[name] = moved_to(value, signal.size, old, mesh, held=True)
         for name, signal in self.model.unknowns.items():
             guess = self.guesses.get(name, signal.guess)
-            if (moved := moved_to(guess, signal.size, old, mesh)) is not guess:
-                made.guesses[name] = moved
-        return made
+            moved = moved_to(guess, signal.size, old, mesh)
+            if moved is not guess:
+                other.guesses[name] = moved
+        return other
 
     def expression_function(self, expressions: list[Any], name: str = "expression") -> ca.Function:
         """Return the function (x, z, u, p, t) of expressions; p: model's, own, duration."""
-        own = [self._symbols[name] for name in self.signals]
         x, z, u, p, t = self.model.arguments
-        p = ca.vertcat(p, *own, self.duration)
+        p = ca.vertcat(p, *(self._symbols[name] for name in self.signals), self.duration)
         return ca.Function(name, [x, z, u, p, t], expressions)
 
     def _set_mesh(self, fractions: Array) -> None:
@@ -423,23 +460,19 @@ class Statement:
         self.even = bool(np.ptp(lengths) <= SAME * lengths[0])
 
     def _constrain(
-        self, name: str, place: str, expression: Any, lower: Any, upper: Any, equal: Any,
-        scale: Any, soft: Any, unit: str, at: str = "inside", of: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        place: str,
+        expression: Any,
+        limits: tuple[Any, Any, Any],
+        scale: Any,
+        soft: Any,
+        **attributes: Any,
+    ) -> None:
+        """Add a constraint with limits (lower, upper, equal) and attributes of it."""
         self._open()
-        if not isinstance(name, str) or not name:
-            raise InputError(f"name must be a non-empty text, got {name!r}")
-        if any(constraint.name == name for constraint in self.constraints):
-            raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
-        states = self.model.signals["state"]
-        own = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
-        own |= {f"limits of {unknown}" for unknown in self.model.unknowns} if not of else set()
-        taken = self._names - self.model.signals["output"].keys()  # a limit on an output
-        if name in taken | own.difference(f"final {state}" for state in self.ends):
-            raise InputError(
-                f"{self.name} has {name!r} already: limits, multipliers and plans could not tell "
-                "them apart; give the constraint a name of its own"
-            )
+        self._refuse_taken(name, attributes.get("of", ""))
+        lower, upper, equal = limits
         if equal is not None:
             if lower is not None or upper is not None:
                 raise InputError(f"{name!r} has equal and a limit; give one or the other")
@@ -447,18 +480,36 @@ class Statement:
         elif lower is None and upper is None:
             raise InputError(f"{name!r} has no limit; give lower, upper or equal")
         expression = self.own_expression(expression, repr(name))
-        given = [side for side in (lower, upper) if side is not None]
-        less = given[0] is given[-1] and isinstance(given[0], ca.SX) and not given[0].is_constant()
+        limit = upper if lower is None else lower
+        single = upper is None or limit is upper
+        less = single and isinstance(limit, ca.SX) and not limit.is_constant()
         if less:
-            expression -= self.own_expression(given[0], f"limit of {name!r}")
+            expression -= self.own_expression(limit, f"limit of {name!r}")
             lower, upper = (None if side is None else 0 for side in (lower, upper))
         expression = ca.vec(expression)
         size = int(expression.numel())
-        sides, typical = pair_of(name, size, (lower, upper)), sizes(name, size, scale)
-        price = Soft.of(soft, f"soft of {name!r}")
+        columns = *pair_of(name, size, (lower, upper)), sizes(name, size, scale)
+        penalty = Soft.of(soft, f"soft of {name!r}")
         self.constraints.append(
-            Constraint(name, place, expression, *sides, typical, price, at, unit, less, of)
+            Constraint(name, place, expression, *columns, penalty, less=less, **attributes)
         )
+
+    def _refuse_taken(self, name: str, softened: str) -> None:
+        """Refuse a name that a quantity, a constraint or a block of the program has."""
+        if not isinstance(name, str) or not name:
+            raise InputError(f"name must be a non-empty text, got {name!r}")
+        if any(constraint.name == name for constraint in self.constraints):
+            raise InputError(f"{self.name} has a constraint {name!r} already; name each its own")
+        states = self.model.signals["state"]
+        taken = {f"{what} {state}" for what in ("initial", "final", "periodic") for state in states}
+        taken.difference_update(f"final {state}" for state in self.ends)
+        if not softened:
+            taken.update(f"limits of {unknown}" for unknown in self.model.unknowns)
+        if name in taken or name in self._names - self.model.signals["output"].keys():
+            raise InputError(
+                f"{self.name} has {name!r} already: limits, multipliers and plans could not tell "
+                "them apart; give the constraint a name of its own"
+            )
 
     def _declare(self, signal: Signal, value: Any) -> Any:
         self._open()

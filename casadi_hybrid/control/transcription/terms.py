@@ -12,9 +12,9 @@ from casadi_hybrid.utils.errors import InputError
 
 AT = ("points", "ends", "inside", "intervals")
 SAME = 1e-9
-"""Part of an interval by which times may differ and still be the same."""
+"""Difference of equal times, in intervals."""
 SOFT = "soft limits"
-"""Name of the price of soft limits among the costs of a solution."""
+"""Name of the penalty of soft limits among the costs of a solution."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,16 @@ class Cost:
 
 @dataclass(frozen=True)
 class Soft:
-    """Price of a violation s ≥ 0 of a limit: linear·s + quadratic·s², one s an entry and point.
+    """Penalty of a violation s ≥ 0 of a limit: linear·s + quadratic·s², one s an entry and point.
 
-    A sum over all points at which the limit holds, no integral: a mesh or method with more of them
-    makes it dearer. Where ``linear`` is above the multipliers that the hard limit would have, the
-    limit holds whenever it can.
+    The penalty is a sum over all points at which the limit holds, no integral: it grows with their
+    number. If ``linear`` exceeds the multipliers of the hard limit, the penalty is exact: the limit
+    holds if a feasible point exists.
 
     Attributes:
         linear, quadratic: weights.
         most: the largest violation.
-        scaled: whether all three are of s divided by the scale of its entry.
+        scaled: True if all three are of s divided by the scale of its entry.
 
     Source: E. C. Kerrigan, J. M. Maciejowski, "Soft constraints and exact penalty functions in
     model predictive control", UKACC Control 2000.
@@ -61,12 +61,12 @@ class Soft:
 
     @classmethod
     def of(cls, price: Any, what: str) -> Soft | None:
-        """Return a price as it may be given: one of these, a linear weight, or None."""
+        """Return a penalty from a :class:`Soft`, a linear weight, or None."""
         if price is None or isinstance(price, Soft):
             return price
         try:
             if isinstance(price, bool):
-                raise TypeError  # says no price
+                raise TypeError  # True is no weight
             return cls(linear=float(price))
         except (TypeError, ValueError):
             raise InputError(
@@ -79,19 +79,19 @@ class Constraint:
     """lower ≤ expression ≤ upper at the start, at the end or along the path.
 
     Attributes:
-        name: of it.
+        name: of the constraint.
         place: ``start``, ``path`` or ``end``.
         expression: a column.
         lower, upper, scale: one an entry.
-        soft: the price of a violation; None for a hard limit.
-        at: of a path: ``inside``, at the grid points, at the points of a collocation and the
-            ``inner`` points of the method, and at the end of an interval where held controls make
-            a second value; at all grid ``points`` 0 … N alone; or at both ``ends`` of each interval
-            (with the control that is held on it); or once for each of the ``intervals``, at its
-            beginning. That of an algebraic state's own limits: where it is among the ``unknowns``.
+        soft: the penalty of a violation; None for a hard limit.
+        at: points of a path. ``inside``: the grid points, the points of a collocation, the
+            ``inner`` points of the method, and the end of an interval if held controls make a
+            second value there. ``points``: the grid points 0 … N alone. ``ends``: both ends of each
+            interval, with its held control. ``intervals``: the beginning of each interval.
+            ``unknowns``, for limits of an algebraic state: the points at which it is an unknown.
         unit: of the expression, for messages.
-        less: whether a limit that is an expression has been subtracted, so that zero limits it.
-        of: the quantity whose declared limits it softens; empty for a constraint of its own.
+        less: True if a limit that is an expression has been subtracted, so that zero limits it.
+        of: the quantity whose declared limits the constraint softens; empty for others.
     """
 
     name: str
@@ -108,5 +108,5 @@ class Constraint:
 
     @property
     def quantity(self) -> str:
-        """Name in reports: the quantity whose limits it softens, else its own."""
+        """Name in reports: the quantity with softened limits, else the constraint's name."""
         return self.of or self.name

@@ -1,4 +1,4 @@
-"""From an optimal control problem to a program, and back to trajectories."""
+"""Transcription of an optimal control problem, and functions that read its trajectories."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from casadi_hybrid.control.model.excess import Limits
 from casadi_hybrid.control.model.signals import Signal, matrix, places, spread
 from casadi_hybrid.control.transcription.assembly import (
     LAST,
@@ -30,7 +31,7 @@ class Transcription:
     Attributes:
         trajectories: states, algebraic states, controls at the beginning and at the end of each
             interval, parameters, times, the costs one below the other, outputs.
-        points: states and algebraic states between the grid points, where there are any.
+        points: states and algebraic states that are unknowns between the grid points.
     """
 
     program: Program
@@ -43,9 +44,9 @@ def read(
 ) -> Transcription:
     """Return the built program with the functions that read a horizon from it.
 
-    Where algebraic states are unknowns at the points of a collocation alone, those at a grid point
-    are the values of the polynomial of the interval that begins there, at the last one of the
-    interval that ends.
+    Algebraic states may be unknowns at the points of a collocation alone. At a grid point they are
+    then the values of the polynomial of the interval that begins there, at the last grid point of
+    the interval that ends.
     """
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
@@ -53,30 +54,33 @@ def read(
         taus = ocp.method.nodes
         ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
         Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
-    own = h.P[: model.size("parameter"), :]
-    shown = each(model.moves.outputs, kind, [h.X, Z, h.W, own, h.T])
-    outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *shown]
+    outputs = each(model.moves.outputs, kind, [h.X, Z, h.W, h.model_parameters, h.T])
+    outputs = [h.X, Z, h.U, h.V, h.P, h.T, costs, *outputs]
     trajectories = assembly.reader("trajectories", program, outputs)
     return Transcription(program, trajectories, assembly.reader("points", program, inside))
 
 
 def lay_phase(
-    ocp: Statement, assembly: Assembly, *, prefix: str = "", before: Horizon | None = None,
+    ocp: Statement,
+    assembly: Assembly,
+    prefix: str,
+    before: Horizon | None = None,
     weight: float = 1.0,
-) -> tuple[Horizon, Any]:  # fmt: skip
+) -> tuple[Horizon, Any]:
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
-    The last one is the price of soft limits, where there are any.
+    The last cost is the price of soft limits, if there are any.
 
     Args:
-        prefix: of the names of its blocks.
-        before: the phase at whose end it begins; without one that time is a parameter.
-        weight: of its costs in the program's.
+        prefix: of the names of the blocks.
+        before: the previous phase; without one the time at the start is a parameter.
+        weight: of the phase's costs in the program's cost.
     """
     others, assembly.cost = assembly.cost, assembly.kind(0)
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
-    guesses = {name: ocp.guessed(name, ocp.guesses.get(name, signal.guess))
-               for name, signal in ocp.model.unknowns.items()}  # fmt: skip
+    guesses = {}
+    for name, signal in ocp.model.unknowns.items():
+        guesses[name] = ocp.guessed(name, ocp.guesses.get(name, signal.guess))
     function = ocp.expression_function([ca.vertcat(ca.SX(0, 1), *integrals)], "integrand")
     model = ocp.model.unlimited(ocp.softened)
     first = 0 if before is None else before.first + before.N + 1
@@ -101,7 +105,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
     if before is None:
-        start, begin = assembly.parameter("time", 0.0, 1, 1, part=horizon.prefix), 0.0
+        start, begin = assembly.parameter("time", 0.0, 1, part=horizon.prefix), 0.0
     else:
         start, begin = before.T[-1], before.times[-1]
     horizon.times = begin + ocp.length * ocp.fractions
@@ -110,41 +114,43 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     else:
         signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
         guess = ocp.guesses.get("duration", free.guess)
-        horizon.duration = horizon.unknown("duration", signal, [LAST], float(guess), 0)
+        horizon.duration = horizon.unknown(signal, [LAST], float(guess), 0)
     horizon.T = start + horizon.duration * kind(ca.DM(ocp.fractions).T)
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
 
 
 def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
-    assembly, points = horizon.assembly, horizon.N + 1
+    assembly, points, prefix = horizon.assembly, horizon.N + 1, horizon.prefix
     rows = []
     values = ocp.declared
-    controls = {} if before is None else before.model.places("control")
-    last = {name: before.V[at, -1] for name, at in controls.items()} if before else {}
+    last = {}
+    if before is not None:
+        last = {name: before.V[at, -1] for name, at in before.model.places("control").items()}
     for name, signal in ocp.given.items():
         if name in ocp.freed:
             free = ocp.freed[name]
             guess = spread(ocp.guesses.get(name, free.guess), free.size, np.zeros(1), name)
-            part = horizon.unknown(name, free, [LAST], guess, 0)
+            part = horizon.unknown(free, [LAST], guess, 0)
         elif signal.varying:
             value = spread(values[name], signal.size, horizon.times, f"value of {name!r}")
-            part = assembly.parameter(name, value, signal.size, points, 1, part=horizon.prefix)
-        elif (part := last.get(ocp.lagged.get(name, ""), ca.SX())).numel() != signal.size:
-            part = assembly.parameter(name, values[name], signal.size, 1, part=horizon.prefix)
+            part = assembly.parameter(name, value, signal.size, points, 1, part=prefix)
+        else:
+            part = last.get(ocp.lagged.get(name, ""), ca.SX())
+            if part.numel() != signal.size:  # the phase before has no such control
+                part = assembly.parameter(name, values[name], signal.size, part=prefix)
         rows.append(part if signal.varying else ca.repmat(part, 1, points))
     horizon.P = ca.vertcat(*rows, ca.repmat(horizon.duration, 1, points))
 
 
 def _algebraic(ocp: Statement, horizon: Horizon) -> None:
-    """Add algebraic states at the grid points where a term asks for them there, or a step does."""
+    """Add algebraic states at the grid points if a term or the method needs them there."""
     model = horizon.model
     z = model.arguments[1]
-    asks = [c.expression for c in ocp.constraints if c.at != "unknowns"]
-    asks += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
-    used = bool(model.size("algebraic")) and (
-        ocp.method.all_algebraic or any(ca.depends_on(expression, z) for expression in asks)
-    )
+    terms = [c.expression for c in ocp.constraints if c.at != "unknowns"]
+    terms += [part for c in ocp.costs for part in (c.sum, c.start, c.end)]
+    used = ocp.method.all_algebraic or any(ca.depends_on(expression, z) for expression in terms)
     points = horizon.N + 1
+    used = used and bool(model.size("algebraic"))
     horizon.Z = horizon.unknowns("algebraic", points) if used else horizon.assembly.kind(0, points)
 
 
@@ -152,17 +158,17 @@ def _controls(horizon: Horizon) -> None:
     ends, points = [], []
     for name, signal in horizon.model.signals["control"].items():
         guess = horizon.guess[name][:, : horizon.N + signal.linear]
-        U = horizon.unknown(name, signal, horizon.stages(points=signal.linear), guess)
+        U = horizon.unknown(signal, horizon.stages(points=signal.linear), guess)
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
-    none = horizon.assembly.kind
-    horizon.V = ca.vertcat(none(0, horizon.N), *ends)
-    horizon.W = ca.vertcat(none(0, horizon.N + 1), *points)
+    kind = horizon.assembly.kind
+    horizon.V = ca.vertcat(kind(0, horizon.N), *ends)
+    horizon.W = ca.vertcat(kind(0, horizon.N + 1), *points)
     horizon.U = horizon.W[:, :-1]
 
 
 def _previous(ocp: Statement, horizon: Horizon) -> None:
-    """From the second grid point on a previous control is that of the interval before."""
+    """Set a previous control, from the second grid point on, to that of the interval before."""
     controls, P = ocp.model.places("control"), horizon.P
     for name, control in ocp.lagged.items():
         at, before = places(ocp.given)[name], horizon.U[controls[control], :]
@@ -171,34 +177,30 @@ def _previous(ocp: Statement, horizon: Horizon) -> None:
 
 
 def _equations(horizon: Horizon) -> None:
-    """The equations of a DAE at the grid points, where its algebraic states are unknowns."""
+    """Add the equations of a DAE at the grid points where its algebraic states are unknowns."""
     if not horizon.Z.shape[0]:
         return
     model = horizon.model
-    own = horizon.P[: model.size("parameter"), :]
-    columns = [horizon.X, horizon.Z, horizon.W, own, horizon.T]
+    columns = [horizon.X, horizon.Z, horizon.W, horizon.model_parameters, horizon.T]
     (rows,) = each(model.moves.equations, horizon.assembly.kind, columns)
-    horizon.constrain("equations at grid points", rows, horizon.stages(points=True),
-                      scale=horizon.sizes, entries=model.equation_names)  # fmt: skip
+    stages, names = horizon.stages(points=True), tuple(model.equation_names)
+    horizon.equate("equations at grid points", rows, stages, horizon.sizes, entries=names)
 
 
 def _initial(ocp: Statement, horizon: Horizon) -> None:
     rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
-        signal = ocp.model.signals["state"][name]
+        signal, label = ocp.model.signals["state"][name], f"initial {name}"
         default = horizon.guess[name][:, 0] if value is None else value
-        numbers = matrix(default, signal.size, 1, f"initial {name!r}")
-        label = f"initial {name}"
-        role = Role(name, "initial")
-        parameter = horizon.assembly.parameter(
-            label, numbers, signal.size, 1, role=role, part=horizon.prefix
-        )
-        difference = horizon.X[rows[name], 0] - parameter
-        horizon.constrain(label, difference, [horizon.first], scale=signal.scale, role=role)
+        values = matrix(default, signal.size, 1, f"initial {name!r}")
+        role, part = Role(name, "initial"), horizon.prefix
+        parameter = horizon.assembly.parameter(label, values, signal.size, role=role, part=part)
+        gap = horizon.X[rows[name], 0] - parameter
+        horizon.equate(label, gap, [horizon.first], signal.scale, role=role)
     for name in ocp.cycles:
-        difference = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
+        gap = horizon.X[rows[name], -1] - horizon.X[rows[name], 0]
         scale = ocp.model.signals["state"][name].scale
-        horizon.constrain(f"periodic {name}", difference, [horizon.first + horizon.N], scale=scale)
+        horizon.equate(f"periodic {name}", gap, [horizon.first + horizon.N], scale)
 
 
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
@@ -208,52 +210,52 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
         (rows,) = each(function, horizon.assembly.kind, columns)
         name, role = placed(constraint.name, place), Role(constraint.quantity, place=place)
         if constraint.soft is None:
-            horizon.constrain(name, rows, stages, constraint.lower, constraint.upper,
-                              scale=constraint.scale, stride=stride, role=role)  # fmt: skip
+            horizon.constrain(name, rows, stages, constraint, stride=stride, role=role)
         else:
-            _soften(horizon, constraint, name, rows, stages, stride, role)
+            _soften(horizon, constraint, name, rows, stages, {"stride": stride, "role": role})
 
 
 def _soften(
-    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], stride: int,
-    role: Role,
-) -> None:  # fmt: skip
-    soft = constraint.soft
+    horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], layout: Any
+) -> None:
+    """Add rows with violations s ≥ 0: lower ≤ rows + s, rows − s ≤ upper, and the price of s."""
+    soft, scale, role = constraint.soft, constraint.scale, layout["role"]
     assert soft is not None
-    size = constraint.scale if soft.scaled else np.ones(constraint.scale.size)
-    violation = horizon.assembly.variable(
-        f"violation of {name}", int(rows.shape[0]), stages, lower=0.0, upper=soft.most * size,
-        scale=constraint.scale, stride=stride, role=replace(role, kind="violation"),
-        part=horizon.prefix,
-    )  # fmt: skip
+    unit = scale if soft.scaled else np.ones(scale.size)
+    label = f"violation of {name}"
+    signal = Signal(label, scale.size, np.zeros(scale.size), soft.most * unit, scale)
+    violation_layout = {**layout, "role": replace(role, kind="violation"), "part": horizon.prefix}
+    violation = horizon.assembly.variable(label, signal, stages, **violation_layout)
     for side, limit, shifted in (
         ("lower", constraint.lower, rows + violation),
         ("upper", constraint.upper, rows - violation),
     ):
         if finite := np.flatnonzero(np.isfinite(limit)).tolist():
-            bounds = (limit[finite], np.inf) if side == "lower" else (-np.inf, limit[finite])
-            horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, *bounds,
-                              scale=constraint.scale[finite], stride=stride,
-                              role=replace(role, side=side, entries=tuple(finite)))  # fmt: skip
-    linear, quadratic = ca.DM(soft.linear / size), ca.DM(soft.quadratic / size**2)
+            bounds: dict[str, Any] = {"lower": -np.inf, "upper": np.inf, side: limit[finite]}
+            limits = Limits(**bounds, scale=scale[finite])
+            layout["role"] = replace(role, side=side, entries=tuple(finite))
+            horizon.constrain(f"{name}, {side}", shifted[finite, :], stages, limits, **layout)
+    # ℓ·(s/unit) + q·(s/unit)², summed over entries and points.
+    linear, quadratic = ca.DM(soft.linear / unit), ca.DM(soft.quadratic / unit**2)
     price = ca.dot(linear, ca.sum2(violation)) + ca.dot(quadratic, ca.sum2(violation**2))
     horizon.assembly.cost = horizon.assembly.cost + price
 
 
 def _costs(ocp: Statement, horizon: Horizon, integrals: Any) -> Any:
+    """Return the costs, one below the other."""
     h, kind = horizon, horizon.assembly.kind
-    rows, found = [], iter(ca.vertsplit(integrals))
+    rows, values = [], iter(ca.vertsplit(integrals))
     for cost in ocp.costs:
-        value = kind(0)
+        total = kind(0)
         if not cost.integral.is_zero():
-            value = value + next(found)
+            total = total + next(values)
         if not cost.sum.is_zero():
             function = ocp.expression_function([cost.sum], "cost")
             (parts,) = each(function, kind, h.at(slice(h.N)))
-            value = value + ca.sum2(parts)
+            total = total + ca.sum2(parts)
         for k, part in ((0, cost.start), (h.N, cost.end)):
             if not part.is_zero():
                 function = ocp.expression_function([part], "cost")
-                value = value + function.call(h.at(k), True, False)[0]
-        rows.append(value)
+                total = total + function.call(h.at(k), True, False)[0]
+        rows.append(total)
     return ca.vertcat(kind(0, 1), *rows)
