@@ -8,20 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.core.binding.core import engine_of
 from casadi_hybrid.core.binding.serving import for_machine_code, machine_code
+from casadi_hybrid.core.binding.view import View
 from casadi_hybrid.problem.arguments import refuse_stray_parameters
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.point.limits import METHOD_NAMES
-from casadi_hybrid.problem.point.residuals import Tolerances
+from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver.call import Call
-from casadi_hybrid.solver.default import Automatic, solve_call
-from casadi_hybrid.solver.methods import make_method
+from casadi_hybrid.solver.methods import Automatic, Call, make_method
+from casadi_hybrid.solver.record.answer import altered
+from casadi_hybrid.solver.record.history import Recorder
 from casadi_hybrid.solver.record.progress import Progress, StoppingTest
+from casadi_hybrid.solver.record.record import Watch
 from casadi_hybrid.solver.result import Result
-from casadi_hybrid.solver.run import Session
-from casadi_hybrid.solver.start import read_start
-from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.solver.run import Session, read_start, solve
+from casadi_hybrid.utils.errors import InputError, Interrupted
 from casadi_hybrid.utils.inputs import as_vector, count, is_callable, positive
+from casadi_hybrid.utils.status import StopReason
 
 
 class Solver:
@@ -90,36 +94,28 @@ class Solver:
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
         if tol is not None:
             positive(tol, "tol")
-        of_default = {
-            "mu_init": mu_init,
-            "bound_push": bound_push,
-            "constr_mult_init_max": constr_mult_init_max,
-            "max_soc": max_soc,
-            "threads": threads,
-        }
-        of_all = {
-            "scaled_tol": scaled_tol,
-            "max_iter": max_iter,
-            "max_time": max_time,
-            "divergence": divergence,
-        }
-        settings = {name: value for name, value in of_default.items() if value is not None}
-        self.method = make_method(method, options | settings)
+        of_default = _not_none(
+            mu_init=mu_init,
+            bound_push=bound_push,
+            constr_mult_init_max=constr_mult_init_max,
+            max_soc=max_soc,
+            threads=threads,
+        )
+        of_all = _not_none(
+            scaled_tol=scaled_tol, max_iter=max_iter, max_time=max_time, divergence=divergence
+        )
+        self.method = make_method(method, options | of_default)
         by_core = isinstance(self.method, Automatic)
         if problem.compile and by_core:
             problem = for_machine_code(problem)
             machine_code(problem, True)
         self.problem = problem
-        known = self.method.limits
+        defaults = self.method.limits
+        common = defaults.tolerances.feasibility if tol is None else tol
         kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
-        common = known.tolerances.feasibility if tol is None else tol
-        changes: dict[str, Any] = {name: v for name, v in of_all.items() if v is not None}
-        changes |= settings if by_core else {}
-        self.limits = replace(
-            known,
-            tolerances=Tolerances(*(common if each is None else each for each in kinds)),
-            **changes,
-        )
+        tolerances = Tolerances(*(common if kind is None else kind for kind in kinds))
+        changes = of_all | of_default if by_core else of_all
+        self.limits = replace(defaults, tolerances=tolerances, **changes)
         self._session = Session(problem, self.limits) if by_core else None
         # Parameters are given where there are some, and may be left out where they have a default.
         self._p_missing = (not problem.n_p, not problem.n_p or problem.p0 is not None)
@@ -149,7 +145,7 @@ class Solver:
         history: bool = False,
         log: bool | int = False,
     ) -> Result:
-        """Solve from a start. What is left out has the problem's default.
+        """Solve from a start. An omitted argument has the problem's default.
 
         Args:
             x0: start, n numbers (one number is repeated); by default the problem's, else zero.
@@ -194,14 +190,88 @@ class Solver:
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
         call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
         self._refuse(numbers.bounds)
-        if self._session is not None:
-            return solve_call(self._session, call, self.method.label)
+        if isinstance(self.method, Automatic):
+            return self._by_core(call)
         return self.method.run(problem, call)
 
-    def _refuse(self, bounds: Any) -> None:
+    def _refuse(self, bounds: Bounds) -> None:
+        if isinstance(self.method, Automatic):
+            return
         reason = self.method.refusal(self.problem, bounds)
         if reason:
             raise InputError(reason)
 
+    def _by_core(self, call: Call) -> Result:
+        """Solve for checked values, with the history and a stopping test's reason in the result."""
+        session, label = self._session, self.method.label
+        assert session is not None
+        if call.x_prev is not None:
+            raise InputError(f"x_prev is for methods with memory; method {label!r} has none")
+        engine = engine_of(self.problem)
+        core = engine.core(call.numbers.bounds, self.limits)
+        core.fill(call.numbers, call.warm)
+        watched = call.history or call.callback is not None or call.stopping or call.log
+        follower = _Follower(call) if watched else None
+        run = solve(core, self.problem, self.limits, follower)
+        assert run is not None  # the values are checked, and the core is one for such bounds
+        if engine.evaluate is not None:
+            session.keep(core)
+        result = run.result if follower is None else follower.added_to(run.result, run.said.steps)
+        if label not in METHOD_NAMES:
+            result = altered(result, method=label)
+        if run.raised is None:
+            return result
+        if isinstance(run.raised, Interrupted):
+            run.raised.result = result
+        raise run.raised
+
     def __repr__(self) -> str:
         return f"Solver({self.problem!r}, {self.method.label!r})"
+
+
+class _Follower(Watch):
+    """Shows iterates to the callback, the stopping tests and the history of a call as well.
+
+    Attributes:
+        recorder: has the iterates, if a history was requested.
+        reason: of the stopping test that ended the solve, else None.
+    """
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(log=call.log)
+        self._call, self.recorder = call, Recorder()
+        self.reason: StopReason | None = None
+
+    def see(self, view: View) -> bool:
+        super().see(view)
+        t, f, *residuals = view.row[:5]
+        progress = Progress(
+            int(t), view.x, f, view.g, view.lam_g, Residuals(*residuals), view.row[-1]
+        )
+        call = self._call
+        if call.history:
+            self.recorder.hold(progress.t - 1)
+            self.recorder.take(
+                progress,
+                lam_x=view.lam_x,
+                nu=view.row[5],
+                shift=view.row[9],
+                complementarity=progress.residuals.complementarity,
+            )
+        if call.callback is not None and call.callback(progress) is True:
+            return True
+        self.reason = next((r for test in call.stopping if (r := test(progress))), None)
+        return self.reason is not None
+
+    def added_to(self, result: Result, steps: int) -> Result:
+        """The result with the history and the reason of a stopping test."""
+        self.recorder.hold(steps)
+        if self.recorder.rows:
+            result = altered(result, history=self.recorder.history())
+        if self.reason is not None and result.stop is StopReason.STOPPED_BY_USER:
+            result = altered(result, stop=self.reason)
+        return result
+
+
+def _not_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

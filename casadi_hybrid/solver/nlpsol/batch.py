@@ -20,8 +20,7 @@ from casadi_hybrid.solver.nlpsol.runner import Runner
 from casadi_hybrid.solver.nlpsol.stats import stats_of
 from casadi_hybrid.solver.options.convention import INPUTS, OUTPUTS, STARTS, solves_in
 from casadi_hybrid.solver.result import Result
-from casadi_hybrid.solver.run import Run
-from casadi_hybrid.solver.start import start_values
+from casadi_hybrid.solver.run import Run, start_values
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Matrix, Vector, real_array
 from casadi_hybrid.utils.matrices import array_of

@@ -21,8 +21,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.stats import stats_of
 from casadi_hybrid.solver.options.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.solver.options.options import NlpOptions
-from casadi_hybrid.solver.run import Run, Session, solve
-from casadi_hybrid.solver.start import read_start
+from casadi_hybrid.solver.run import Run, Session, read_start, solve
 from casadi_hybrid.utils.errors import InputError, MissingNumberError, warn
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.late import LateModule
