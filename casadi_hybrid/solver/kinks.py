@@ -1,4 +1,4 @@
-"""Kinks next to a point where a solve has stalled: first derivatives that jump there."""
+"""Kinks next to the point of a stalled solve: first derivatives that jump."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
 
 
 def _derivatives(evaluator: Evaluator, x: Vector) -> tuple[Vector, Index, Index]:
-    """The numbers of ∇f and J_g, and the rows and columns where they stand in (∇fᵀ; J_g)."""
+    """Nonzeros of (∇fᵀ; J_g) with their rows and columns."""
     _, gradient, _, J = evaluator.first(x)
     J = J.tocoo()
     rows = np.append(np.zeros(gradient.size, dtype=int), J.row + 1)

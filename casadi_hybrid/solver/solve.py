@@ -1,8 +1,8 @@
 r"""The result of a solve by the default method.
 
-The core (``core/src``) makes runs one after another until one is a solution or a proof that there
-is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point
-method solves
+The core (``core/src``) runs phases one after another until one ends at a solution or at a proof
+that there is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the
+interior-point method solves
 
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
@@ -10,10 +10,10 @@ method solves
 with φ_ν = f − νΣlog(w − l) − νΣlog(u − w); σ is raised until the inertia of the matrix is that of
 a minimum. Globalization is the filter line search of Wächter and Biegler (Math. Program. 106, 2006)
 with second-order corrections on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter
-blocks, or nothing improves
-any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where
-that ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once
-ν is small and the active set clear, one step goes to its solution.
+blocks, or nothing improves any more, the elastic problem reduces ‖c‖₁ by the same steps with a
+penalty for every row. If that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
+which can prove infeasibility. Once ν is small and the active set clear, one step goes to its
+solution.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import Sparse
 from casadi_hybrid.utils.status import Conditions, PointStatus, StopReason
 
-STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}"))
+STOPS = tuple(reason for reason in StopReason if hasattr(C, f"HYBRID_STOP_{reason.name}"))
 """Members by ``hybrid_answer.stop``."""
 POINTS = tuple(PointStatus)
 """Members by ``hybrid_answer.point``."""
@@ -63,7 +63,7 @@ CAUSES = {
     C.HYBRID_LEAST_SUM: "the sum of the violations is stationary but not zero: the constraints are "
     "inconsistent, or this is a local minimum of their violation",
 }
-"""Why no step led on: ``hybrid_answer.cause``."""
+"""Causes of a stalled iteration by ``hybrid_answer.cause``."""
 _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
@@ -71,7 +71,7 @@ BARRIER = "hybrid (barrier)"
 
 
 def end_of(run: Solved) -> Ending:
-    """How a solve by the core ended, with what ended it from outside."""
+    """Return the end of a solve by the core, also if an exception or Ctrl-C ended it."""
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
@@ -90,22 +90,26 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {error}"
     elif said.cause:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
+    evaluations = {"first": said.firsts, "values": said.values, "second": said.seconds}
     return Ending(
-        stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail,
-        error=error, iterations=said.steps,
-        evaluations={
-            "first": said.firsts, "values": said.values, "second": said.seconds,
-            "undefined": said.undefined,
-        },
+        stop=stop,
+        point=point,
+        conditions=CONDITIONS[said.order],
+        detail=detail,
+        error=error,
+        iterations=said.steps,
+        evaluations=evaluations | {"undefined": said.undefined},
         elapsed=said.elapsed,
         seconds={"first": said.in_firsts, "values": said.in_values, "second": said.in_seconds},
-        method=BARRIER, hessian=run.problem.functions.hessian,
-        engine="c", kernel="ldl" if said.chosen else "ldl-fixed",
-    )  # fmt: skip
+        method=BARRIER,
+        hessian=run.problem.functions.hessian,
+        engine="c",
+        kernel="ldl" if said.chosen else "ldl-fixed",
+    )
 
 
 def result_of(run: Solved) -> Result:
-    """The result of a solve by the core."""
+    """Return the result of a solve by the core."""
     said, problem, arrays = run.said, run.problem, run.arrays
     start, end = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
@@ -142,17 +146,15 @@ def result_of(run: Solved) -> Result:
 def last_of(run: Solved) -> dict[str, Any]:
     """Start of a solve that continues this one: the last iterate at a limit, else x."""
     arrays, point = run.arrays, POINTS[run.said.point]
-    if STOPS[run.said.stop] in _LIMITS and point not in (
-        PointStatus.KKT_POINT,
-        PointStatus.UNDEFINED,
-    ):
+    unfinished = point not in (PointStatus.KKT_POINT, PointStatus.UNDEFINED)
+    if unfinished and STOPS[run.said.stop] in _LIMITS:
         last, n = arrays["last"], run.problem.n
         return {"x0": last[:n], "lam_x0": last[n : 2 * n], "lam_g0": last[2 * n :]}
     return {"x0": arrays["x"], "lam_x0": arrays["lam_x"], "lam_g0": arrays["lam_g"]}
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
-    """Find the function that was not defined last; None where all were."""
+    """Return the last undefined value of a function; None if all were defined."""
     said, arrays = run.said, run.arrays
     x = arrays["x"]
     seen = bool(said.x_undefined and x.size) and not np.isnan(arrays["x_undefined"][0])
@@ -198,7 +200,7 @@ def _remarks(problem: Problem) -> tuple[str, ...]:
 def context_of(
     problem: Problem, x0: Vector, p: Vector, bounds: Bounds, limits: Limits
 ) -> dict[str, Any]:
-    """Fields of a result on its problem and the arguments of its solve."""
+    """Fields of a result with its problem and the arguments of its solve."""
     functions = problem.functions
     return {
         "problem": problem.name,
@@ -220,16 +222,20 @@ def _context(run: Solved) -> dict[str, Any]:
 
 
 def unknown_at(x: Vector, problem: Problem) -> dict[str, Any]:
-    """Fields of a result at a point where nothing could be evaluated."""
-    n, m = problem.n, problem.m
+    """Fields of a result at a point without any evaluation."""
     return {
-        "x": x, "f": np.nan, "g": np.full(m, np.nan), "lam_x": np.zeros(n), "lam_g": np.zeros(m),
-        "residuals": Residuals(np.inf, np.inf, np.inf), "point": PointStatus.UNDEFINED,
-    }  # fmt: skip
+        "x": x,
+        "f": np.nan,
+        "g": np.full(problem.m, np.nan),
+        "lam_x": np.zeros(problem.n),
+        "lam_g": np.zeros(problem.m),
+        "residuals": Residuals(np.inf, np.inf, np.inf),
+        "point": PointStatus.UNDEFINED,
+    }
 
 
 def undefined_result(run: Solved, error: EvaluationError) -> Result:
-    """The result of a solve that could not be begun, for this error."""
+    """Return the result of a solve that could not begin, for this error."""
     return Result(
         **unknown_at(run.arrays["x0"], run.problem),
         stop=StopReason.EVALUATION_ERROR,

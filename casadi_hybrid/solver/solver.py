@@ -1,4 +1,4 @@
-"""The solver: a problem and a method, ready for any start, parameters and bounds."""
+"""The solver: a problem and a method, for any start, parameters and bounds."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class Solver:
     Args:
         problem: the problem, or CasADi's dictionary of one.
         method: ``"hybrid"``, alias ``"auto"``, the default method for every problem: an
-            interior-point method, with remedies where it fails. Or a name of
-            :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix steps
-            and baselines, for equations in free variables.
+            interior-point method with an active-set warm start, and remedies if it fails. Or a name
+            of :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix
+            steps and baselines, for equations in free variables.
             ``"algorithm-1"`` is the paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} =
-            h(x_{−1}) (x_0 where none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better
-            reading: H at π_t, λ_0 is π_0 with an empty memory, so that the split changes no iterate
-            but by the steps.
+            h(x_{−1}) (x_0 by default), C_opt,−1 = C_opt,0. ``"closed-form"`` is Algorithm 1 with
+            its two ambiguities resolved: H at π_t, λ_0 is π_0 with zero initial memory, so that the
+            split changes iterates only through the steps.
         tol: tolerance on the unscaled residuals, ‖h‖_∞ and violations, ‖∇f + J_gᵀλ_g + λ_x‖_∞
-            and complementarity. By default 1e-6, for the others 1e-8.
-        tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
+            and complementarity: 1e-6 under the default method, 1e-8 under the others.
+        tol_feasibility, tol_stationarity, tol_complementarity: tolerance of each residual.
         scaled_tol: the scaled optimality error that the default method has to reach as well
             (1e-8; IPOPT's ``tol``).
-        max_iter, max_time, divergence: see ``Limits``; by default
-            3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
+        max_iter, max_time, divergence: see ``Limits``: 3000 steps, no limit in seconds, 1e20;
+            under the other methods 1000 steps and 1e10.
         mu_init, bound_push, constr_mult_init_max, max_soc, threads: settings of the default method,
             see :class:`~casadi_hybrid.problem.point.limits.Limits`.
-        stopping: further stopping tests, asked after those for convergence and divergence, before
-            those for steps and seconds.
+        stopping: further stopping tests, evaluated after those for convergence and divergence, and
+            before those for steps and seconds.
         **options: options of the method.
 
     Raises:
@@ -117,7 +117,7 @@ class Solver:
         changes = of_all | of_default if by_core else of_all
         self.limits = replace(defaults, tolerances=tolerances, **changes)
         self._session = Session(problem, self.limits) if by_core else None
-        # Parameters are given where there are some, and may be left out where they have a default.
+        # Parameters are passed if there are some, and may be omitted if they have a default.
         self._p_missing = (not problem.n_p, not problem.n_p or problem.p0 is not None)
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
@@ -149,14 +149,14 @@ class Solver:
 
         Args:
             x0: start, n numbers (one number is repeated); by default the problem's, else zero.
-            p: parameter values; needed when the problem has parameters and no default for them.
+            p: parameter values; required if the problem has parameters without defaults.
             lam_g0: start of the multipliers, one number a row (equations first), zero by default.
             lbx, ubx: bounds on x.
             lbg, ubg: bounds on g, not on the equations h.
             lam_x0: multipliers of the bounds on x. Under the default method multipliers that are
                 not zero make a warm start: the active set they name is tried first.
-            warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
-                not given, and the working set to try first.
+            warm_start: the result of a solve nearby: it supplies x0, lam_x0 and lam_g0 if omitted,
+                and the working set to try first.
             x_prev: x_{−1}, for methods with memory; x0 by default.
             callback: called with the :class:`~casadi_hybrid.Progress` of every
                 iterate; return True to stop.
@@ -168,8 +168,8 @@ class Solver:
             A :class:`~casadi_hybrid.Result`, also when the solve does not converge.
 
         Raises:
-            InputError: for a wrong shape, non-finite input or bounds that the method does not
-                take, before any evaluation.
+            InputError: for a wrong shape, non-finite values, or bounds that the method rejects,
+                before any evaluation.
         """
         problem, quick = self.problem, self._quick
         shown = history or log or callback is not None or x_prev is not None

@@ -1,4 +1,4 @@
-"""What a baked ``ca.Opti`` knows of its entries: their names and places, and what is refused."""
+"""Names of the entries of a baked ``ca.Opti``, with their source lines, and refusals."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from casadi_hybrid.utils.errors import InputError
 
 
 def refuse_sparse(node: Any) -> None:
-    """Refuse variables with structural zeros, before the bake, which may crash on them."""
+    """Refuse variables with structural zeros before the bake, which may crash on them."""
     for symbol in node.symvar():
         if not symbol.is_dense():
             meta = node.get_meta(symbol)
             if meta.type == ca.OPTI_VAR:
                 raise InputError(
-                    f"variable {symbol.name()}{_place(meta)} is sparse; Opti solves for dense "
-                    "variables: make a column x of its nonzeros and write ca.MX(sparsity, x)"
+                    f"variable {symbol.name()}{_source_line(meta)} is sparse; Opti solves for "
+                    "dense variables: make a column x of its nonzeros and write ca.MX(sparsity, x)"
                 )
 
 
 def variable_names(node: Any) -> tuple[str, ...]:
-    """One name per entry of ``opti.x``, of a baked node: symbol, entry and source line.
+    """Return a name for each entry of ``opti.x`` of a baked node: symbol, entry, source line.
 
     Raises:
         InputError: for a variable with a discrete domain.
     """
     names: list[str] = []
-    # active_symvar() has the order of opti.x: one walk, where a look-up by entry is quadratic.
+    # active_symvar() has the order of opti.x; a look-up by entry would be quadratic.
     for symbol in node.active_symvar(ca.OPTI_VAR):
         meta = node.get_meta(symbol)
-        where, name = _place(meta), symbol.name()
+        line, name = _source_line(meta), symbol.name()
         if meta.domain == ca.OPTI_DOMAIN_INTEGER:
             raise InputError(
-                f"variable {name}{where} is discrete; only real variables are supported here, "
+                f"variable {name}{line} is discrete; only real variables are supported here, "
                 "use a mixed-integer solver"
             )
         rows, columns = symbol.shape
-        if columns == 1:  # also a symmetric one, of which Opti keeps the lower triangle
+        if columns == 1:  # also the lower triangle that Opti keeps of a symmetric variable
             entries = labels(name, rows)
         else:
             entries = [f"{name}[{i}, {j}]" for j in range(columns) for i in range(rows)]
-        names += [entry + where for entry in entries]
+        names += [entry + line for entry in entries]
     return tuple(names)
 
 
 def constraint_names(node: Any) -> tuple[str, ...]:
-    """One name per entry of ``opti.g``, of a baked node, with the line of ``subject_to``.
+    """Return a name for each entry of ``opti.g`` of a baked node, with the source line.
 
     Raises:
         InputError: for a semidefinite constraint.
@@ -57,18 +57,18 @@ def constraint_names(node: Any) -> tuple[str, ...]:
     names: list[str] = []
     for constraint in node.constraints():
         meta = node.get_meta_con(constraint)
-        where = _place(meta)
+        line = _source_line(meta)
         if meta.type == ca.OPTI_PSD:
             raise InputError(
-                f"the constraint {str(constraint)[:80]}{where} is semidefinite (Opti reads an "
+                f"the constraint {str(constraint)[:80]}{line} is semidefinite (Opti reads an "
                 "inequality between square matrices so); for entrywise bounds write "
                 "ca.vec(X) >= 0"
             )
-        names += [f"g[{i}]{where}" for i in range(meta.start, meta.stop)]
+        names += [f"g[{i}]{line}" for i in range(meta.start, meta.stop)]
     return tuple(names)
 
 
-def _place(meta: Any) -> str:
-    """The file and line Opti remembers, where it does."""
+def _source_line(meta: Any) -> str:
+    """File and line that Opti recorded; empty without a record."""
     trace = meta.extra.get("stacktrace") or []
     return f" ({Path(trace[0]['file']).name}:{trace[0]['line']})" if trace else ""

@@ -1,4 +1,4 @@
-"""The course of a solve, iteration by iteration, as arrays."""
+"""The course of a solve as arrays over its iterations."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Course:
-    """Objective and residuals of every iterate: what a plot of convergence shows.
+    """Objective and residuals of every iterate.
 
     Attributes:
         t: iteration numbers.
         f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
         elapsed: seconds since the start.
-        complementarity: the third residual, under the default method; None under the others, as
-            are ``nu`` and ``shift``.
-        nu: the barrier parameter ν (of the scaled problem); 0 of a solution that SQP has found.
-        shift: the last shift of the Hessian that was needed, 0 if none ever was.
+        complementarity: the third residual. Under other methods than the default one this, ``nu``
+            and ``shift`` are None.
+        nu: the barrier parameter ν (of the scaled problem); 0 at a solution by SQP.
+        shift: the last nonzero shift of the Hessian, 0 if none was needed.
     """
 
     t: NDArray[np.intp]
@@ -57,7 +57,7 @@ class History(Course):
         x: (T+1)×n.
         multipliers: (T+1)×m, the multipliers of all rows.
         h: (T+1)×m, the constraint values.
-        lam_x: (T+1)×n, the multipliers of the bounds on x; None for methods for equations.
+        lam_x: (T+1)×n, the multipliers of the bounds on x; None under methods for equations.
     """
 
     x: Array
@@ -73,7 +73,7 @@ class Recorder:
         self.rows: list[dict[str, Any]] = []
 
     def take(self, progress: Progress, **of_method: Any) -> None:
-        """Take one row, with what a method has besides."""
+        """Take one row, with further values of the method."""
         residuals = progress.residuals
         row = {
             "t": progress.t,
@@ -88,7 +88,7 @@ class Recorder:
         self.rows.append(row | of_method)
 
     def hold(self, until: int) -> None:
-        """Repeat the last row for the steps since then, up to step ``until``."""
+        """Repeat the last row for the steps after it, up to step ``until``."""
         while self.rows and self.rows[-1]["t"] < until:
             self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
 

@@ -1,4 +1,4 @@
-"""An iterate of a running solve, as a callback and the stopping tests see it."""
+"""An iterate of a running solve, for callbacks and stopping tests."""
 
 from __future__ import annotations
 
@@ -32,4 +32,4 @@ class Progress:
 
 
 StoppingTest = Callable[[Progress], StopReason | None]
-"""A function of the progress that returns why the solve should end, or None to go on."""
+"""A function of the progress that returns the reason to stop, or None to go on."""
