@@ -18,7 +18,7 @@ SELDOM = tuple(
         "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
         "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build",
         "solver.record.answer", "solver.explain", "solver.record.history",
-        "solver.record.progress", "solver.record.record", "solver.report", "solver.result",
+        "solver.record.record", "solver.report", "solver.result",
         "solver.methods", "solver.solver", "paper.study", "verify.judging",
     )
 )  # fmt: skip

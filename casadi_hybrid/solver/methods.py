@@ -12,7 +12,7 @@ from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.problem.point.working_set import WorkingSet
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver.record.progress import Progress, StoppingTest
+from casadi_hybrid.solver.record.history import Progress, StoppingTest
 from casadi_hybrid.solver.result import Result
 from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.inputs import Vector

@@ -22,6 +22,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from casadi_hybrid.core.binding.core import engine_of
 from casadi_hybrid.core.binding.solved import Solved
@@ -68,6 +69,8 @@ _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIM
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
 """Name of the method in a result."""
+_NEAR, _NEARER = 1e-6, 1e-8  # distances, relative to max(1, |x|)
+_JUMP = 1e-3  # least jump, relative to the largest derivative of the same function
 
 
 def end_of(run: Solved) -> Ending:
@@ -120,8 +123,9 @@ def result_of(run: Solved) -> Result:
     if start is None and ending.error is not None:
         f = ending.error.objective
     remarks = _remarks(problem)
-    if ending.stop is StopReason.STALLED:
-        remarks += _kinks(run, ending)
+    failed = ending.stop is StopReason.STALLED and not ending.success
+    if failed and not problem.functions.differenced and engine_of(problem).evaluate is not None:
+        remarks += _kinks(problem, arrays["x"], arrays["p"])
     if run.faint:
         remarks += (run.faint,)
     return Result(
@@ -174,14 +178,46 @@ def _undefined(run: Solved) -> EvaluationError | None:
     return None
 
 
-def _kinks(run: Solved, ending: Ending) -> tuple[str, ...]:
-    """Sentences about kinks where a solve has stalled."""
-    kkt = ending.point is PointStatus.KKT_POINT
-    if kkt or run.problem.functions.differenced or engine_of(run.problem).evaluate is None:
-        return ()
-    from casadi_hybrid.solver.kinks import kinks  # noqa: PLC0415 - after a failure alone
+def _kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
+    """Return a sentence for the function with the largest jump of a derivative across x.
 
-    return kinks(run.problem, run.arrays["x"], run.arrays["p"])
+    A smooth derivative changes by a hundredth of the amount on a hundredth of the distance. A jump
+    stays as large. Both are taken along one fixed direction in which every variable moves.
+    """
+    weights = 1.0 + np.modf(0.7548776662466927 * np.arange(1, x.size + 1))[0]
+    direction = weights * np.maximum(1.0, np.abs(x))
+    evaluator, jumps = Evaluator(problem, p), []
+    try:
+        for distance in (_NEAR, _NEARER):
+            sides = [_first_derivatives(evaluator, x + s * distance * direction) for s in (-1, 1)]
+            jumps.append(np.abs(sides[1][0] - sides[0][0]))
+    except EvaluationError:
+        return ()
+    (before, rows, columns), (after, *_) = sides
+    size = np.zeros(1 + problem.m)
+    np.maximum.at(size, rows, np.maximum(np.abs(before), np.abs(after)))
+    near, nearer = jumps
+    jump = np.where((nearer >= 0.5 * near) & (nearer > _JUMP * size[rows]), nearer, 0.0)
+    k = int(np.argmax(jump))
+    if not jump[k] > 0.0:
+        return ()
+    name = ("the objective", *problem.functions.constraint_names)[rows[k]]
+    return (
+        f"{name} has a kink at this point: its derivative by "
+        f"{problem.functions.variable_names[columns[k]]} jumps from {before[k]:.3g} to "
+        f"{after[k]:.3g}. Smooth it (fmax, fabs, norm_2 at 0, the knots of an interpolation), or "
+        "state its pieces as constraints of a variable",
+    )
+
+
+def _first_derivatives(
+    evaluator: Evaluator, x: Vector
+) -> tuple[Vector, NDArray[np.intp], NDArray[np.intp]]:
+    """Nonzeros of (∇fᵀ; J_g) with their rows and columns."""
+    _, gradient, _, J = evaluator.first(x)
+    J = J.tocoo()
+    rows = np.append(np.zeros(gradient.size, dtype=int), J.row + 1)
+    return np.append(gradient, J.data), rows, np.append(np.arange(gradient.size), J.col)
 
 
 def _remarks(problem: Problem) -> tuple[str, ...]:

@@ -18,8 +18,7 @@ from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.methods import Automatic, Call, make_method
 from casadi_hybrid.solver.record.answer import altered
-from casadi_hybrid.solver.record.history import Recorder
-from casadi_hybrid.solver.record.progress import Progress, StoppingTest
+from casadi_hybrid.solver.record.history import Progress, Recorder, StoppingTest
 from casadi_hybrid.solver.record.record import Watch
 from casadi_hybrid.solver.result import Result
 from casadi_hybrid.solver.run import Session, read_start, solve

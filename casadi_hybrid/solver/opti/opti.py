@@ -12,8 +12,7 @@ from casadi import Opti as CasadiOpti  # the one that in_place() replaces
 
 from casadi_hybrid.problem.point.limits import METHOD_NAMES
 from casadi_hybrid.solver.nlpsol.stats import return_status, stats_of, unified_status
-from casadi_hybrid.solver.opti.names import refuse_sparse
-from casadi_hybrid.solver.opti.program import Program, filled, make_function
+from casadi_hybrid.solver.opti.program import Program, filled, make_function, refuse_sparse
 from casadi_hybrid.solver.opti.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.solver.options.options import NlpOptions
 from casadi_hybrid.solver.run import Run
