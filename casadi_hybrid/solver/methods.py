@@ -107,8 +107,8 @@ def make_method(method: Any, options: dict[str, Any]) -> Method | Automatic:
     if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
     module, _, function = (METHODS[method] if isinstance(method, str) else _OWN).partition(":")
-    made: Method | Automatic = getattr(import_module(module), function)(method, options)
-    return made
+    make: Callable[..., Method | Automatic] = getattr(import_module(module), function)
+    return make(method, options)
 
 
 def default(name: str, options: dict[str, Any]) -> Automatic:

@@ -92,9 +92,9 @@ class _System(NamedTuple):
     felt: Indices
     clear: bool
 
-    def matrix(self, at: Indices, soft: Any = 0.0) -> Any:
-        corner = -sp.diags_array(np.broadcast_to(soft, at.shape))
-        return sp.block_array([[self.W, self.A[at].T], [self.A[at], corner]])
+    def matrix(self, limits: Indices, soft: Any = 0.0) -> Any:
+        A, corner = self.A[limits], -sp.diags_array(np.broadcast_to(soft, limits.shape))
+        return sp.block_array([[self.W, A.T], [A, corner]])
 
 
 class Sensitivities:
@@ -135,8 +135,8 @@ class Sensitivities:
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
 
         The two bounds of an equation act one at a time when moved apart: the derivative belongs to
-        the one that the sign of the multiplier names, and is zero for the other. Moving both has
-        the sum as its effect.
+        the one that the sign of the multiplier names, and is zero for the other. The effect of
+        moving both is the sum.
 
         Args:
             solution: a KKT point with its multipliers.
@@ -157,27 +157,31 @@ class Sensitivities:
             np.asarray(part.full())[:, of_p] for part in self._mixed(solution.x, solution.lam_g, p)
         )
         n_p = slope_p.shape[1]
-        by_p = np.concatenate((g_p, np.zeros((n, n_p))))  # of (g; x), against the bound that holds
+        # Derivative of each limit's value (g; x), minus that of its active bound.
+        by_p = np.concatenate((g_p, np.zeros((n, n_p))))
         if slopes is not None:
             by_p -= np.where(system.lam[:, None] < 0, *slopes)[:, of_p]
+        # The implicit function theorem for a clear active set with independent gradients, else all
+        # limits with their softness.
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
         if factor and factor.singular:
             factor = None
-        at = system.active if factor else system.felt
+        limits = system.active if factor else system.felt
         # One column per parameter, then one per active bound.
-        moving = any(name != "p" for name in wrt)
-        moved = np.flatnonzero(moving & (system.soft[at] <= system.unit[at]))
-        right = np.zeros((n + at.size, n_p + moved.size))
+        bounds_move = any(name != "p" for name in wrt)
+        moved = np.flatnonzero(bounds_move & (system.soft[limits] <= system.unit[limits]))
+        right = np.zeros((n + limits.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
-        right[n:, :n_p] = -by_p[at]
+        right[n:, :n_p] = -by_p[limits]
         right[n + moved, n_p + np.arange(moved.size)] = 1.0
         step = np.asarray(factor.solve(right) if factor else self._softly(system, right))
 
         dx, d_lam = step[:n], np.zeros((m + n, right.shape[1]))
-        d_lam[at] = step[n:]
+        d_lam[limits] = step[n:]
         dg = system.A[:m] @ dx
         dg[:, :n_p] += g_p
-        of, lam = at[moved], system.lam[at[moved]]  # of each column of a bound
+        columns = limits[moved]  # limit of each column of a bound
+        lam = system.lam[columns]
         df = np.concatenate((f_p + system.lam @ by_p, -lam[None]), axis=1)
         derivatives = {}
         for output, block in zip(OUTPUTS, (dx, df, dg, d_lam[m:], d_lam[:m]), strict=True):
@@ -185,9 +189,10 @@ class Sensitivities:
                 full = block[:, :n_p]
                 if name != "p":
                     first, size = (m, n) if name[-1] == "x" else (0, m)
-                    chosen = ((of >= m) == (name[-1] == "x")) & ((lam >= 0) == (name[0] == "u"))
+                    kind = (columns >= m) == (name[-1] == "x")
+                    chosen = kind & ((lam >= 0) == (name[0] == "u"))
                     full = np.zeros((block.shape[0], size))
-                    full[:, of[chosen] - first] = block[:, n_p:][:, chosen]
+                    full[:, columns[chosen] - first] = block[:, n_p:][:, chosen]
                 derivatives[f"jac_{output}_{name}"] = full
         return derivatives
 
@@ -198,45 +203,46 @@ class Sensitivities:
             SensitivityError: if the point is no KKT point, or the KKT matrix is singular.
         """
         system, m = self._system(solution, p, bounds), self.program.m
-        at = system.active if system.clear else system.felt
-        soft = 0.0 * system.soft[at] if system.clear else system.soft[at]
-        if SymmetricFactor(system.matrix(at, soft)).singular:
+        limits = system.active if system.clear else system.felt
+        soft = 0.0 * system.soft[limits] if system.clear else system.soft[limits]
+        if SymmetricFactor(system.matrix(limits, soft)).singular:
             raise _singular(f"the gradients of the active constraints are dependent, or {_FLAT}")
         softness = np.full(system.soft.size, np.inf)
-        softness[at] = soft
+        softness[limits] = soft
         return softness[m:], softness[:m]
 
     def _softly(self, system: _System, right: Matrix) -> Matrix:
         """Solve with all limits, whose gradients may be dependent but not contradictory."""
-        at, W, n = system.felt, system.W, self.program.n
-        A, soft = system.A[at], system.soft[at]
+        limits, W, n = system.felt, system.W, self.program.n
+        A, soft = system.A[limits], system.soft[limits]
         size = abs(A)
+        # Factored with a small dual regularization, which the refinement removes.
         dual = _DUAL * size.power(2).sum(axis=1) / ((W.nnz and abs(W).max()) or 1.0)
-        K, factor = system.matrix(at, soft), SymmetricFactor(system.matrix(at, soft + dual))
+        K, factor = system.matrix(limits, soft), SymmetricFactor(system.matrix(limits, soft + dual))
         if factor.singular:
             raise _singular(f"besides the active constraints, {_FLAT}")
         step = np.zeros_like(right)
         for _ in range(5):
             step += factor.solve(right - K @ step)
         # Residuals of the rows that have to hold, against their terms, which have to cancel.
-        left = np.abs(right[n:] - A @ step[:n])
+        residual = np.abs(right[n:] - A @ step[:n])
         terms = np.abs(right[n:]) + np.outer(size.sum(axis=1), np.abs(step[:n]).max(axis=0))
-        may = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
-        holds = soft * _CLEAR < np.minimum(system.unit[at], 1.0)
-        broken = holds & (left > may).any(axis=1)
+        allowed = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
+        holds = soft * _CLEAR < np.minimum(system.unit[limits], 1.0)
+        broken = holds & (residual > allowed).any(axis=1)
         if broken.any():
             raise _singular(
-                f"{self._named(at[broken])} on limits that contradict each other as "
-                "the parameter, or one of the bounds, moves; a larger price on controls, or on "
-                "what else they limit, leaves fewer of them active"
+                f"{self._named(limits[broken])} on limits that contradict each other as "
+                "the parameter, or one of the bounds, moves; a larger weight on controls, or on "
+                "the quantities that they limit, leaves fewer of them active"
             )
         return step
 
-    def _named(self, which: Indices) -> str:
+    def _named(self, limits: Indices) -> str:
         """Names of limits with a verb: ``a, b and c lie``, of many the first four."""
         of_x, of_g = self.names()
         labels = [*of_g, *of_x]
-        names = [*dict.fromkeys(labels[i] or "a limit of another part" for i in which)]
+        names = [*dict.fromkeys(labels[i] or "a limit of another part" for i in limits)]
         if len(names) > 5:
             names[4:] = [f"{len(names) - 4} more"]
         *some, last = names
@@ -248,7 +254,7 @@ class Sensitivities:
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = program.functions.entries
-        J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
+        J, W = (Sparse(s, fused.part(data, i)).scipy() for s, i in ((of_J, 3), (of_W, 4)))
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
         inner = float((abs(W) @ np.abs(x)).max(initial=0.0))
         r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g, inner=inner)

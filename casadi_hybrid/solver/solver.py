@@ -185,9 +185,9 @@ class Solver:
         )
         if callback is not None:
             is_callable(callback, "callback")
-        every = int(log) if isinstance(log, bool) else count(log, "log")
+        interval = int(log) if isinstance(log, bool) else count(log, "log")
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
-        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
+        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, interval)
         self._refuse(numbers.bounds)
         if isinstance(self.method, Automatic):
             return self._by_core(call)

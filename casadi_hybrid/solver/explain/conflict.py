@@ -228,12 +228,12 @@ class _System:
 
     def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
         """Delete members that the contradiction does not need, links between variables first."""
-        left = _WORK
+        budget = _WORK
         for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
             others = chosen[chosen != i]
-            feasible, cost = self._feasible(others, reach, left)
-            left -= cost
-            if feasible is None or left <= 0:
+            feasible, cost = self._feasible(others, reach, budget)
+            budget -= cost
+            if feasible is None or budget <= 0:
                 return chosen, False
             if feasible is False:
                 chosen = others
@@ -261,13 +261,13 @@ def _groups(members: Sequence[Member]) -> list[str]:
     for (_, kind, side), by_bound in by_side.items():
         groups = list(by_bound.items())
         if len(groups) > _FEW:
-            which = {0: "equal", -1: "lower", 1: "upper"}[side]
-            groups = [(f"their {which} bounds", [m for _, group in groups for m in group])]
+            sides = {0: "equal", -1: "lower", 1: "upper"}[side]
+            groups = [(f"their {sides} bounds", [m for _, group in groups for m in group])]
         relation = {0: "=", -1: "≥", 1: "≤"}[side]
-        what = "equations" if side == 0 else "bounds" if kind == "x" else "limits"
+        noun = "equations" if side == 0 else "bounds" if kind == "x" else "limits"
         for bound, group in groups:
-            fixed = "fixed by equal bounds" if kind == "x" and side == 0 else ""
-            many = f"{len(group)} {what}" if len(group) > 2 and not fixed else ""
-            note = f" ({fixed or many})" if fixed or many else ""
+            note = f" ({len(group)} {noun})" if len(group) > 2 else ""
+            if kind == "x" and side == 0:
+                note = " (fixed by equal bounds)"
             lines.append(f"{runs([physical(m.name)[0] for m in group])} {relation} {bound}{note}")
     return lines

@@ -159,9 +159,9 @@ class Dependence:
         largest = sorted(self.combination, key=lambda part: -abs(part[1]))[:_TERMS]
         terms = [part for part in self.combination if part in largest]
         parts = [f"{factor:.4g}·∇({name})" for name, factor in terms]
-        left = len(self.combination) - len(parts)
-        if left:
-            parts.append(f"{left} more with smaller factors")
+        more = len(self.combination) - len(parts)
+        if more:
+            parts.append(f"{more} more with smaller factors")
         if self.bounds:
             parts.append(f"the bounds on {listed(self.bounds)}")
         return f"∇({self.name}) = {' + '.join(parts) or '0'}".replace("+ -", "− ")

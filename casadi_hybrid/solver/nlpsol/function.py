@@ -49,12 +49,6 @@ class _SolveCallback(Columns):
         slopes = [False, *(label not in STARTS for label in INPUTS)]
         super().__init__(name, (1, *rows[0]), rows[1], is_diff_in=slopes)
 
-    def get_name_in(self, i: int) -> str:
-        return ("solver", *INPUTS)[i]
-
-    def get_name_out(self, i: int) -> str:
-        return OUTPUTS[i]
-
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         return self._solve(list(arguments[1:]))
 
@@ -136,12 +130,12 @@ def make_function(
     shapes = shapes_of(problem)
     symbols = {label: ca.MX.sym(label, *shapes[label]) for label in INPUTS}
     columns, defaults = [], []
-    for (label, symbol), known in zip(symbols.items(), defaults_of(problem), strict=True):
+    for (label, symbol), values in zip(symbols.items(), defaults_of(problem), strict=True):
         column = ca.vec(symbol)
-        common = float(known[0]) if known.size else _FAR.get(label, 0.0)
-        if not (known == common).all():
+        common = float(values[0]) if values.size else _FAR.get(label, 0.0)
+        if not (values == common).all():
             common = np.nan
-            column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(known))
+            column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(values))
         defaults.append(common)
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)

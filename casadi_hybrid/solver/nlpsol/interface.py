@@ -158,11 +158,14 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
 
 
 def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
-    labels, derivatives = ("constraint_names", "variable_names"), options.derivatives
-    names = {label: getattr(options, label) for label in labels}
+    derivatives = options.derivatives
+    names: dict[str, Any] = {
+        "constraint_names": options.constraint_names,
+        "variable_names": options.variable_names,
+    }
     if not isinstance(nlp, Problem):
         return Problem.from_nlp(nlp, name=name, derivatives=derivatives, **names)
-    if any(given is not None for given in names.values()):
+    if any(labels is not None for labels in names.values()):
         raise InputError(
             "constraint_names and variable_names are for a dictionary: a Problem has its own"
         )

@@ -111,8 +111,8 @@ class Program:
 
 def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) -> NlpSolver:
     """Return a solver that leaves names, and by default failures, to the Opti."""
-    left = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
-    return nlpsol("opti", "hybrid", problem, left)
+    bare = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
+    return nlpsol("opti", "hybrid", problem, bare)
 
 
 def filled(assignments: Any) -> Any:

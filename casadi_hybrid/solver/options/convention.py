@@ -35,7 +35,7 @@ def symbols_of(value: Any) -> Any:
     return expression if isinstance(expression, ca.SX | ca.MX) else value
 
 
-def solves_in(value: Any, wanted: tuple[int, int]) -> int:
+def solves_in(value: Any, shape: tuple[int, int]) -> int:
     """Number of solves that an argument has values for: one, or the repetitions of its shape.
 
     A value of a wrong shape counts as one, for the checks of a solve to refuse.
@@ -46,8 +46,8 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     if type(value) not in (ca.DM, np.ndarray) or len(value.shape) != 2:
         return 1
     rows, columns = value.shape
-    fits = rows and rows == wanted[0] and (columns, rows) != wanted
-    return max(1, columns // wanted[1]) if fits and columns % wanted[1] == 0 else 1
+    fits = rows and rows == shape[0] and (columns, rows) != shape
+    return max(1, columns // shape[1]) if fits and columns % shape[1] == 0 else 1
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:

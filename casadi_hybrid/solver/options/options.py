@@ -123,10 +123,10 @@ class NlpOptions:
     @cached_property
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
-        each = self.residual_tol
-        given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
+        common = self.residual_tol
+        kinds = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
         # IPOPT's own limits are loose by default; a looser one than ours has no effect.
-        tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
+        tolerances = Tolerances(*(common if tol is None else min(common, tol) for tol in kinds))
         return Limits(
             tolerances,
             self.tol,

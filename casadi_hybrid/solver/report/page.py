@@ -1,4 +1,4 @@
-"""The page of a solve: what its template is given, and the file it is written to."""
+"""The page of a solve: the values of its template, and the file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_page(
         explain: gives the explanation, in lines.
         path: file to write.
         trajectories: gives the figure of states and controls over time.
-        **shown: what the template shows in place of the answer's values.
+        **shown: values of the template that replace the answer's.
 
     Raises:
         InputError: for a ``path`` that is no path, has another suffix or a missing folder, and
@@ -92,7 +92,7 @@ def _drawn(answer: Answer) -> dict[str, Any]:
 
 
 def _rows(lam: np.ndarray, violated: np.ndarray) -> list[int]:
-    """Return which rows a table has: of many the violated ones, then the largest multipliers."""
+    """Return the rows of a table: of many the violated ones, then the largest multipliers."""
     order = np.arange(lam.size)
     if lam.size > SHOWN:
         weight = np.where(np.isfinite(lam), np.abs(lam), np.inf)
@@ -133,6 +133,6 @@ def _seconds(value: float) -> str:
     return f"{_number(value, '.3g')} s" if value >= 1.0 else f"{_number(1e3 * value, '.3g')} ms"
 
 
-def _counted(many: int, noun: str) -> str:
+def _counted(count: int, noun: str) -> str:
     """Return ``3 rows``, ``1 row``."""
-    return f"{many:,} {noun}{'' if many == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
