@@ -71,8 +71,8 @@ class Result(Answer):
     def _measured(self) -> Iterator[tuple[str, float, float, str]]:
         """Each meaningful residual: kind, value, tolerance, and the name of its largest entry."""
         kinds = ("feasibility", "stationarity", "complementarity")
-        both = self.bounds.inequalities or self.residuals.complementarity > 0.0
-        for kind in kinds if both else kinds[:2]:
+        complementary = self.bounds.inequalities or self.residuals.complementarity > 0.0
+        for kind in kinds if complementary else kinds[:2]:
             place = self.worst() if kind == "feasibility" else ""
             yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 

@@ -165,6 +165,7 @@ class Session:
             values = x0, *others, *multipliers
             sides = warm_start.working_set if warm_start.success else None
         held, pointers, ordered, shapes = core.held, core.matrices, core.ordered, core.shapes
+        # The loop of every warm call: values that the core holds already are not written again.
         for i, value in enumerate(values):
             last, kind = held[i], type(value)
             if value is last:

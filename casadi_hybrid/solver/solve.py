@@ -69,6 +69,7 @@ _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIM
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
 """Name of the method in a result."""
+# Kinks next to the point of a stalled solve.
 _NEAR, _NEARER = 1e-6, 1e-8  # distances, relative to max(1, |x|)
 _JUMP = 1e-3  # least jump, relative to the largest derivative of the same function
 
@@ -179,7 +180,7 @@ def _undefined(run: Solved) -> EvaluationError | None:
 
 
 def _kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
-    """Return a sentence for the function with the largest jump of a derivative across x.
+    """Return a sentence on the function with the largest jump of a derivative across x.
 
     A smooth derivative changes by a hundredth of the amount on a hundredth of the distance. A jump
     stays as large. Both are taken along one fixed direction in which every variable moves.

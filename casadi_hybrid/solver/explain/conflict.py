@@ -175,6 +175,8 @@ class _System:
 
     def _vertex(self, reach: float) -> Index | None:
         """Return the support of the cheapest weights that add the constraints up to 0 ≤ −1."""
+        # Farkas: weights w ≥ 0 (free for equations, hence listed twice) with Aᵀw = 0, bᵀw = −1. A
+        # basic solution has the fewest members.
         near = np.flatnonzero(self.b <= _FAR)
         equal = near[self.equal[near]]
         rows, n = np.concatenate((near, equal)), self.A.shape[1]
@@ -199,6 +201,7 @@ class _System:
 
     def _is_vertex(self, chosen: Index) -> bool:
         """Return True if one combination of the gradients vanishes and needs all of them."""
+        # A kernel of dimension one, without a zero entry: every proper subset is independent.
         A = self.A[chosen]
         A = A[:, np.unique(A.indices)]
         if chosen.size > _RANKED or not chosen.size - 1 <= A.shape[1] <= 2 * _RANKED:

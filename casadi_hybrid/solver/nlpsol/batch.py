@@ -95,6 +95,7 @@ def solve_many(
         row = {name: numbers[k, places[name]] for name in INPUTS}
         return row | {name: row[name][problem.m_h :] for name in ("lbg", "ubg")}
 
+    # One vectorized test of all solves; the checks with their messages run for suspects alone.
     for k in _doubtful(numbers, places).tolist():
         _checked(runner, arguments_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))

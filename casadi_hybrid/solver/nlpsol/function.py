@@ -49,6 +49,12 @@ class _SolveCallback(Columns):
         slopes = [False, *(label not in STARTS for label in INPUTS)]
         super().__init__(name, (1, *rows[0]), rows[1], is_diff_in=slopes)
 
+    def get_name_in(self, i: int) -> str:  # CasADi prints the names where a solve raises
+        return ("solver", *INPUTS)[i]
+
+    def get_name_out(self, i: int) -> str:
+        return OUTPUTS[i]
+
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         return self._solve(list(arguments[1:]))
 

@@ -42,13 +42,13 @@ else:
     stored = LateModule("casadi_hybrid.solver.nlpsol.text")
 
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
-"""Whose blocks a mapping names, where it is not the last letter of the argument."""
+"""Blocks that a mapping names, if not those of the argument's last letter."""
 _SOLVING = 0.9
-"""Part of the time of a call in which steps may begin; the rest is for the answer."""
+"""Share of the time of a call in which steps may begin; the rest is for the answer."""
 
 
-def _itself(made: Any, _memo: Any = None) -> Any:
-    return made
+def _itself(solver: Any, _memo: Any = None) -> Any:
+    return solver
 
 
 class NlpSolver(ca.Function):  # type: ignore[misc]
@@ -190,13 +190,13 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             InputError: for a bad argument, before any evaluation.
             SolveError: if no function was evaluated in time; its result is None.
         """
-        began, runner, known = time.perf_counter(), self._runner, self._runner.limits
+        began, runner, defaults = time.perf_counter(), self._runner, self._runner.limits
         if seconds != np.inf:
             positive(seconds, "seconds")
-        steps = known.max_iter if iterations is None else count(iterations, "iterations")
+        steps = defaults.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
-        most = min(known.max_time, seconds * _SOLVING)
-        limits = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
+        max_time = min(defaults.max_time, seconds * _SOLVING)
+        limits = changed(defaults, max_time=max_time, max_iter=min(steps, defaults.max_iter))
         run = runner.quick([given.get(name) for name in INPUTS], None, limits)
         if run is None:
             with evaluating_until(began + seconds):
@@ -302,7 +302,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._runner.last().result
 
     def explain(self) -> str:
-        """Say in sentences how the last call ended; see ``result.explain()``."""
+        """Explain the end of the last call in sentences; see ``result.explain()``."""
         return self.result.explain()
 
     @property
@@ -311,7 +311,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._runner.options
 
     def get_function(self, name: str | None = None) -> Any:
-        """The functions of the problem by the names and signatures of CasADi's solvers.
+        """Return a function of the problem by the names and signatures of CasADi's solvers.
 
         Args:
             name: ``"nlp"``, ``"nlp_f"``, ``"nlp_g"``, ``"nlp_fg"``, ``"nlp_grad_f"``,
@@ -367,30 +367,30 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     ) -> Export:
         """Write the solver as C99 that needs no library, for machines without Python.
 
-        Written is the whole method: it gives the numbers and the verdicts that this solver gives.
-        The solver is called with the arguments; the solution is the start that is stored beside
-        the code. ``print(compare(export))`` of :mod:`casadi_hybrid.core.export.compare` compiles
-        it and compares its answers.
+        The code is the whole method, with the values and verdicts of this solver. The solver is
+        called with the arguments; its solution is the start that is stored beside the code.
+        ``print(compare(export))`` of :mod:`casadi_hybrid.core.export.compare` compiles the code and
+        compares its answers.
 
         Args:
-            folder: where, made where it is missing; files of the same names are replaced, and so
+            folder: folder to write, made if missing; files of the same names are replaced, and so
                 is the core of another version.
-            name: what names begin with; the solver's by default.
+            name: prefix of the names in C; the solver's name by default.
             loop: solves to compare with Python, as changes of the arguments, each from the
-                solution before. A generator may look at :attr:`result` for its next change.
-            loops: whether what repeats, as stages do, is written once; by default where straight
-                code is long.
-            cold: whether the whole method is written; else the warm mode alone, Newton steps from
-                the multipliers of a solution nearby, with less code and memory.
+                previous solution. A generator may read :attr:`result` for its next change.
+            loops: True to write repeated parts, such as stages, once; by default if straight code
+                is long.
+            cold: True for the whole method; False for the warm mode alone, Newton steps from the
+                multipliers of a solution nearby, with less code and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
                 (fixed, equation, inequality, none), which stay.
 
         Returns:
-            What was written.
+            Record of the written files.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written.
-            OSError: where the folder cannot be written to.
+            InputError: for a bad argument, a failed solve, or a function that cannot be written.
+            OSError: if the folder cannot be written to.
         """
         import pathlib  # noqa: PLC0415
 
@@ -403,8 +403,8 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         name = check_name(self._name if name is None else name)
         check_problem(self._problem)
 
-        def solve(**given: Any) -> Result:
-            self(**given)
+        def solve(**changed_arguments: Any) -> Result:
+            self(**changed_arguments)
             return self.result
 
         first, cases = gather(solve, arguments, loop, cold=cold)

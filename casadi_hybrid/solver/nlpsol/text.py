@@ -49,7 +49,7 @@ def function_of(runner: Runner) -> ca.Function:
     inner = ca.external(_NAME, load(_NAME)._name, {"config_args": [word.decode("ascii")]})
     first, second = _key(word)
     key = ca.vertcat(without_c(first), second)
-    return make_function(runner.name, runner.problem, lambda given: inner.call([*given, key]))
+    return make_function(runner.name, runner.problem, lambda columns: inner.call([*columns, key]))
 
 
 def runner_of(text: str) -> Runner:
