@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from casadi_hybrid.solver.methods import METHODS
     from casadi_hybrid.solver.opti.in_place import in_place
     from casadi_hybrid.solver.opti.opti import Opti
-    from casadi_hybrid.solver.record.history import History
-    from casadi_hybrid.solver.record.progress import Progress
+    from casadi_hybrid.solver.record.history import History, Progress
     from casadi_hybrid.solver.result import Result
     from casadi_hybrid.solver.sensitivity import solution_sensitivity
     from casadi_hybrid.solver.solver import Solver
@@ -33,11 +32,10 @@ else:
             "solver.opti.in_place": "in_place",
             "solver.opti.opti": "Opti",
             "solver.sensitivity": "solution_sensitivity",
-            "solver.record.history": "History",
+            "solver.record.history": "History Progress",
             "solver.methods": "METHODS",
             "solver.result": "Result",
             "solver.solver": "Solver",
-            "solver.record.progress": "Progress",
             "verify.report": "Report",
         },
     )

@@ -142,7 +142,7 @@ def test_a_limit_held_over_an_interval(method: Any) -> None:
     # T = 2 √mass switches at the middle, which is a grid point; a speed at the start moves that.
     found = ocp.solve(fastest=9, drag=0)
     assert found.sensitivity("mass").duration == pytest.approx(1.0, abs=1e-6)
-    with pytest.raises(SensitivityError, match="a larger price on controls"):
+    with pytest.raises(SensitivityError, match="a larger weight on controls"):
         found.sensitivity("initial v")
 
 

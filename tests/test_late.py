@@ -17,9 +17,9 @@ SELDOM = tuple(
         "solver.sensitivity", "solver.nlpsol.stored", "paper.claims", "cli", "control",
         "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
         "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build",
-        "solver.record.answer", "solver.call", "solver.explain", "solver.record.history",
-        "solver.record.progress", "solver.record.record", "solver.report", "solver.result",
-        "solver.default", "solver.methods", "solver.solver", "paper.study", "verify.judging",
+        "solver.record.answer", "solver.explain", "solver.record.history",
+        "solver.record.record", "solver.report", "solver.result",
+        "solver.methods", "solver.solver", "paper.study", "verify.judging",
     )
 )  # fmt: skip
 MOST = 60

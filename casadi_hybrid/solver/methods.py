@@ -1,23 +1,26 @@
-"""The methods by name, each loaded from its own package when it is asked for."""
+"""The methods by name, each loaded from its own package when it is requested."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
-from casadi_hybrid.problem.point.limits import METHOD_NAMES
-from casadi_hybrid.solver.call import Method
-from casadi_hybrid.solver.default import Automatic
+from casadi_hybrid.problem.arguments import Numbers
+from casadi_hybrid.problem.bounds import Bounds
+from casadi_hybrid.problem.point.limits import METHOD_NAMES, Limits
+from casadi_hybrid.problem.point.working_set import WorkingSet
+from casadi_hybrid.problem.problem import Problem
+from casadi_hybrid.solver.record.history import Progress, StoppingTest
+from casadi_hybrid.solver.result import Result
 from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.utils.inputs import Vector
 
-OF_SOLVERS = {
-    "tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol",
-    "max_iter", "max_time", "divergence", "stopping",
-}  # fmt: skip
+_TOLERANCES = {"tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol"}
+OF_SOLVERS = {*_TOLERANCES, "max_iter", "max_time", "divergence", "stopping"}
 """Arguments of :class:`casadi_hybrid.Solver` beside the options of a method."""
-OF_DEFAULT = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc", "threads"}
-"""Arguments of it that are for the default method alone."""
+_OF_DEFAULT = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc", "threads", "label"}
 _PRINTING = "log", "print_level", "print_time", "verbose"
 _FOR_EQUATIONS = [
     "algorithm-1",
@@ -44,8 +47,59 @@ METHODS: dict[str, str] = {
 _OWN = "casadi_hybrid.paper.iterations.methods:own"
 
 
-def make_method(method: Any, options: dict[str, Any]) -> Method:
-    """Return the method that a name or an iteration object stands for, with its options.
+@dataclass(frozen=True)
+class Call:
+    """One solve: checked values, limits, and the observers of its iterates.
+
+    Args:
+        numbers: start, parameters, bounds.
+        limits: tolerances, and when to give up.
+        warm: the working set of a solution nearby; None: the multipliers name one.
+        x_prev: x_{−1} for methods with memory, None for x_0.
+        callback: called with every progress; it stops the solve by returning True.
+        stopping: further stopping tests, evaluated after those for convergence and divergence.
+        history: True to record every iterate.
+        log: print every so many iterations; 0 prints nothing.
+    """
+
+    numbers: Numbers
+    limits: Limits
+    warm: WorkingSet | None = None
+    x_prev: Vector | None = None
+    callback: Callable[[Progress], bool | None] | None = None
+    stopping: tuple[StoppingTest, ...] = ()
+    history: bool = False
+    log: int = 0
+
+
+class Method(Protocol):
+    """A method of :data:`~casadi_hybrid.METHODS` in Python."""
+
+    @property
+    def label(self) -> str:
+        """Name for tables."""
+
+    @property
+    def limits(self) -> Limits:
+        """The defaults."""
+
+    def refusal(self, problem: Problem, bounds: Bounds) -> str:
+        """Reason why this problem is rejected; empty if accepted."""
+
+    def run(self, problem: Problem, call: Call) -> Result:
+        """Solve."""
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """The default method: the core in C, for every problem. The solver itself runs it."""
+
+    label: str = METHOD_NAMES[0]
+    limits: ClassVar[Limits] = Limits()
+
+
+def make_method(method: Any, options: dict[str, Any]) -> Method | Automatic:
+    """Return the method of a name or of an iteration object, with its options.
 
     Raises:
         InputError: for an unknown name or option, with the closest known one.
@@ -53,13 +107,13 @@ def make_method(method: Any, options: dict[str, Any]) -> Method:
     if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
     module, _, function = (METHODS[method] if isinstance(method, str) else _OWN).partition(":")
-    made: Method = getattr(import_module(module), function)(method, options)
-    return made
+    make: Callable[..., Method | Automatic] = getattr(import_module(module), function)
+    return make(method, options)
 
 
-def default(name: str, options: dict[str, Any]) -> Method:
+def default(name: str, options: dict[str, Any]) -> Automatic:
     """Return the default method, whose options are arguments of the solver."""
-    refuse_unknown(name, options, OF_DEFAULT | {"label"})
+    refuse_unknown(name, options, _OF_DEFAULT)
     return Automatic(options.get("label", METHOD_NAMES[0]))
 
 

@@ -1,4 +1,4 @@
-"""The immutable result of a solve, with what can be said of it."""
+"""The immutable result of a solve, with its explanation and its report."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Result(Answer):
     """Result of a solve; :class:`~casadi_hybrid.solver.record.answer.Answer` has its attributes."""
 
     def findings(self) -> tuple[str, ...]:
-        """Sentences on violations, dependent rows, iterates that run away and bad scaling."""
+        """Sentences on violations, dependent rows, diverging iterates and bad scaling."""
         from casadi_hybrid.solver.explain.findings import findings  # noqa: PLC0415 (scipy.optimize)
 
         return (*findings(self), *(f"Remark: {remark}." for remark in self.remarks))
 
     def explain(self) -> str:
-        """Say in sentences how the solve ended, what the point is, and what stood in the way.
+        """Explain in sentences the end of the solve, the point, and the cause of a failure.
 
-        Of a point from which the violation cannot be reduced, what stands in the way comes first.
+        At a point from which the violation cannot be reduced, the cause comes first.
         """
         kinds = [
             f"{kind} {value:.2e}{place and f' at {place}'} (at most {tolerance:g})"
@@ -52,33 +52,32 @@ class Result(Answer):
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write one self-contained HTML page of the solve, and return its path.
 
-        It has both statuses, the explanation, curves of the residuals and of the barrier, the
-        active set over the iterations, multipliers by name, the structure of the KKT matrix, what
-        the solve cost, its options and the versions. It says what was not recorded, and how to
-        have that; ``history=True`` at the solve records all.
+        The page has both statuses, the explanation, curves of the residuals and of the barrier, the
+        active set over the iterations, multipliers by name, the structure of the KKT matrix, the
+        work of the solve, its options and the versions. It names missing records and the way to
+        them; ``history=True`` at the solve records all.
 
         Args:
-            path: file to write, ``.html``; one that is there is replaced.
+            path: file to write, ``.html``; an existing file is replaced.
 
         Raises:
-            InputError: where it is no path, ends otherwise, or its folder is missing, before any
-                work.
-            OSError: where the file cannot be written.
+            InputError: for a value that is no path, another suffix, or a missing folder.
+            OSError: if the file cannot be written.
         """
         from casadi_hybrid.solver.report.page import write_page  # noqa: PLC0415 - only for this
 
         return write_page(self, self.explain, path)
 
     def _measured(self) -> Iterator[tuple[str, float, float, str]]:
-        """Each residual that says something: value, tolerance, and where it is largest."""
+        """Each meaningful residual: kind, value, tolerance, and the name of its largest entry."""
         kinds = ("feasibility", "stationarity", "complementarity")
-        both = self.bounds.inequalities or self.residuals.complementarity > 0.0
-        for kind in kinds if both else kinds[:2]:
+        complementary = self.bounds.inequalities or self.residuals.complementarity > 0.0
+        for kind in kinds if complementary else kinds[:2]:
             place = self.worst() if kind == "feasibility" else ""
             yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 
     def _undefined_start(self) -> list[str]:
-        """Which function is not defined at the start, and what to do; else nothing."""
+        """Sentences on a function that is not defined at the start, and on remedies."""
         error = self.error
         if error is None or self.stop is not StopReason.EVALUATION_ERROR or self.iterations:
             return []
@@ -88,14 +87,15 @@ class Result(Answer):
         bounded = self.for_bounds
         if moved and not bounded:
             return []  # a trial point of the first step
-        said = f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}."
-        written = "or write the function so that it is defined there."
+        lines = [f"At the start{', moved inside its bounds' if moved else ''}: {error.fault()}."]
+        remedy = "or write the function so that it is defined there."
         if not bounded:
-            return [said, f"Start from another x0, {written}"]
+            return [*lines, f"Start from another x0, {remedy}"]
+        if np.isfinite(error.objective):
+            kink = "Only this derivative is undefined, as those of norm_2 and sqrt are at 0."
+            lines.append(kink)
         bound = "bound the variables so that the argument stays in its domain"
-        kink = ["Only this derivative is undefined, as those of norm_2 and sqrt are at 0."]
-        known = kink if np.isfinite(error.objective) else []
-        return [said, *known, f"Start from another x0, {bound},", written]
+        return [*lines, f"Start from another x0, {bound},", remedy]
 
     def __str__(self) -> str:
         calls = ", ".join(f"{count} {kind}" for kind, count in self.evaluations.items() if count)

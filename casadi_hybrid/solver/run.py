@@ -1,6 +1,6 @@
-"""One solve by the core, settled once for all callers: iterates shown, exceptions, Ctrl-C, result.
+"""One solve by the core for all callers: values in, iterates shown, exceptions and Ctrl-C settled.
 
-:func:`solve` runs the core for values that it holds already. ``Solver`` and ``nlpsol`` are two
+:func:`solve` runs the core for the values that it holds already. ``Solver`` and ``nlpsol`` are two
 faces of it: they read arguments, and return a result or CasADi's outputs.
 """
 
@@ -17,10 +17,11 @@ import numpy as np
 from casadi_hybrid.core.binding.core import ELSE, MATRIX, Core
 from casadi_hybrid.core.binding.plan import prepared
 from casadi_hybrid.core.binding.solved import Solved
+from casadi_hybrid.problem.arguments import Numbers
 from casadi_hybrid.problem.point.limits import Limits
+from casadi_hybrid.problem.point.working_set import WorkingSet
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver.start import start_values
-from casadi_hybrid.utils.errors import BrokenFunctionError, Interrupted, OutOfTimeError
+from casadi_hybrid.utils.errors import BrokenFunctionError, InputError, Interrupted, OutOfTimeError
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.late import LateModule
 from casadi_hybrid.utils.status import PointStatus
@@ -33,7 +34,7 @@ else:
     results = LateModule("casadi_hybrid.solver.solve")
 
 Values = Sequence[Any]
-"""Arguments in CasADi's order, None for an argument that is left out."""
+"""Arguments in CasADi's order, None for an omitted one."""
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
 
 
@@ -41,8 +42,8 @@ class Run(Solved):
     """A finished solve with its result.
 
     Attributes:
-        outputs: CasADi's outputs, where they were asked for.
-        late: whether the time limit ended an evaluation of a function in Python.
+        outputs: CasADi's outputs, if they were requested.
+        late: True if the time limit ended an evaluation of a function in Python.
         called_back: calls of the iteration callback, and the seconds in them.
     """
 
@@ -64,15 +65,15 @@ def solve(
     *,
     matrices: bool = False,
 ) -> Run | None:
-    """Solve for the values that a core holds; None where the core refuses them.
+    """Solve for the values that a core holds; None if the core refuses them.
 
-    Exceptions of the problem's functions, and the end of the time, go into the result. What is left
-    in ``raised`` is for the caller to raise: an exception of a callback or a test, or Ctrl-C, which
-    carries the result.
+    Exceptions of the problem's functions, and the end of the time, go into the result. The caller
+    raises an exception left in ``raised``: one of a callback or a test, or Ctrl-C, which carries
+    the result.
 
     Args:
         watch: shows the iterates.
-        matrices: whether CasADi's outputs are wanted.
+        matrices: True to have CasADi's outputs.
 
     Raises:
         KeyboardInterrupt: for Ctrl-C before the first iterate.
@@ -82,6 +83,7 @@ def solve(
         return None
     run = Run.of(core, problem, limits)
     if matrices:
+        # Written out: a comprehension is a further Python call in every solve.
         run.outputs = {
             "x": outputs["x"],
             "f": outputs["f"],
@@ -101,7 +103,7 @@ def solve(
 
 
 def _settle(run: Run, raised: BaseException) -> None:
-    """Make the result, which says what ended the solve, and keep what the caller has to raise."""
+    """Make the result, which says how the solve ended; leave in ``raised`` the caller's own."""
     result = run.result
     if isinstance(raised, OutOfTimeError):
         run.late = True
@@ -117,7 +119,7 @@ def _settle(run: Run, raised: BaseException) -> None:
 
 
 class _Last(threading.local):
-    """The core of a thread's last solve, where it may be called again at once."""
+    """The core of a thread's last solve, if it may be called again at once."""
 
     core: Core | None = None
 
@@ -127,7 +129,7 @@ class Session:
 
     def __init__(self, problem: Problem, limits: Limits) -> None:
         self.problem, self.limits, self._last = problem, limits, _Last()
-        if limits.max_time < np.inf:  # then no solve waits for what all of them need
+        if limits.max_time < np.inf:  # no solve with a deadline waits for the preparation
             prepared(problem)
             results.result_of  # noqa: B018
         start = problem.numbers(p=0.0 if problem.p0 is None else None)
@@ -149,7 +151,7 @@ class Session:
     ) -> Run | None:
         """Solve by the core that was used last, which checks the values itself.
 
-        None where they cannot be copied to it as they are, are bad, or have bounds of other kinds.
+        None if the values cannot be copied as they are, are bad, or have bounds of other kinds.
         """
         core = self._last.core
         if core is None or core.busy:
@@ -163,6 +165,7 @@ class Session:
             values = x0, *others, *multipliers
             sides = warm_start.working_set if warm_start.success else None
         held, pointers, ordered, shapes = core.held, core.matrices, core.ordered, core.shapes
+        # The loop of every warm call: values that the core holds already are not written again.
         for i, value in enumerate(values):
             last, kind = held[i], type(value)
             if value is last:
@@ -186,12 +189,12 @@ class Session:
         return solve(core, self.problem, limits or self.limits, matrices=matrices)
 
     def keep(self, core: Core | None) -> None:
-        """Have :meth:`quick` use this core in this thread; none where Python is called."""
+        """Have :meth:`quick` use this core in this thread; None if functions run Python."""
         self._last.core = core
 
 
 def _copied(target: Vector, value: Any) -> bool:
-    """Write a number or a list where the core reads it; False for what needs more than a copy."""
+    """Write a number or a list where the core reads it; False if a copy does not suffice."""
     kind = type(value)
     if kind is list or kind is tuple:
         if len(value) != target.size or not _NUMBERS.issuperset(map(type, value)):
@@ -200,6 +203,45 @@ def _copied(target: Vector, value: Any) -> bool:
         return False
     try:
         target[:] = value
-    except OverflowError:  # a whole number beyond all others
+    except OverflowError:  # an integer beyond the largest float
         return False
     return True
+
+
+def start_values(
+    warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
+) -> tuple[Any, ...]:
+    """(x0, lam_x0, lam_g0) as the caller gave them, else those of the warm start.
+
+    Raises:
+        InputError: for another object, or the result of a problem of another size.
+    """
+    from casadi_hybrid.solver.result import Result  # noqa: PLC0415 - not for a first solve
+
+    if not isinstance(warm, Result):
+        raise InputError(
+            "warm_start must be the result of a solve (solver.result), got "
+            f"{type(warm).__name__}; numbers go to x0, lam_x0 and lam_g0"
+        )
+    if (warm.x.size, warm.g.size) != (problem.n, problem.m):
+        raise InputError(
+            f"warm_start has {warm.x.size} variables and {warm.g.size} constraints, the "
+            f"problem has {problem.n} and {problem.m}; give x0, lam_x0 and lam_g0 of the right "
+            "sizes"
+        )
+    x, lam_x, lam_g = warm.last.values() if warm.last else (warm.x, warm.lam_x, warm.lam_g)
+    return (
+        x if x0 is None else x0,
+        lam_x if lam_x0 is None else lam_x0,
+        lam_g if lam_g0 is None else lam_g0,
+    )
+
+
+def read_start(
+    problem: Problem, warm: Result | None, x0: Any, lam_x0: Any, lam_g0: Any, **others: Any
+) -> tuple[Numbers, WorkingSet | None]:
+    """Return the checked values of one solve, and the working set that it tries first."""
+    if warm is not None:
+        x0, lam_x0, lam_g0 = start_values(warm, problem, x0, lam_x0, lam_g0)
+    numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
+    return numbers, warm.working_set if warm is not None and warm.success else None

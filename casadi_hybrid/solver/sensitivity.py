@@ -8,13 +8,13 @@ theorem gives, for a change dp and changes db of the active bounds,
     [ J_A  0     0    ] [ dλ_A ] = − [ g_p,A dp − db_A  ]
     [ E_B  0     0    ] [ dμ_B ]     [ −db_B            ]
 
-with W = ∇²ₓₓL; the other multipliers stay zero. It needs independent active gradients,
+with W = ∇²ₓₓL; the other multipliers stay zero. The system needs independent active gradients,
 W definite on their kernel, and no active row with a zero multiplier.
 
-Gradients are dependent where a limit is held over an interval by more points than there are degrees
-of freedom, and near the end of it a limit is neither clearly active nor clearly not. There all
-limits count, as in a step of the interior-point method, g_i dp + J_i dx − (s_i/|λ_i|) dλ_i = db_i
-with s the distance to the limit: the derivative of the point that the solver found. In any case
+Gradients are dependent if more points of an interval hold a limit than there are degrees of
+freedom, and near its end a limit is neither clearly active nor clearly inactive. Then all limits
+count, as in a step of the interior-point method, g_i dp + J_i dx − (s_i/|λ_i|) dλ_i = db_i with s
+the distance to the limit: the derivative of the point that the solver found. In any case
 df = f_p dp + λᵀ(g_p dp − db) − μᵀdb, which needs no dx.
 """
 
@@ -47,18 +47,18 @@ OUTPUTS = ("x", "f", "g", "lam_x", "lam_g")
 
 
 class SensitivityError(ArithmeticError):
-    """The solution has no derivative here, or it is no solution. The message says which."""
+    """The solution has no derivative, or the point is no solution. The message says which."""
 
 
 class SensitivityWarning(UserWarning):
-    """A constraint is weakly active: the solution has a kink there, or close by."""
+    """A constraint is weakly active: the solution has a kink there or nearby."""
 
 
 _KKT = 1e-5  # largest KKT residual of a point that is differentiated
-_CLEAR = 1e3  # over its distance: a multiplier that says "active"; below the inverse, "inactive"
-_FAR = 1e12  # times its multiplier: a distance from which a limit is not felt
-_DUAL = 1e-9  # regularizes dependent equations, relative to a²/max|W| of a row a; refined away
-_EXACT, _NEAR = 1e-6, 0.1  # of the terms of an equation, of an active row: the sum that may be left
+_CLEAR = 1e3  # multiplier over distance of a clearly active limit; the inverse: inactive
+_FAR = 1e12  # distance over multiplier beyond which a limit is ignored
+_DUAL = 1e-9  # regularization of dependent equations, relative to a²/max|W| of a row a
+_EXACT, _NEAR = 1e-6, 0.1  # residuals of an equation and of an active row, relative to their terms
 _FLAT = "the Lagrangian has no curvature along a direction that they leave free"
 
 
@@ -77,10 +77,10 @@ class Solution(NamedTuple):
 
 
 class _System(NamedTuple):
-    """W and, of the limits of (g; x): gradients, multipliers, distance / |λ|, which ones act.
+    """Hessian W and the limits of (g; x): gradients, multipliers, distance / |λ|, active ones.
 
-    ``unit`` is a |diag W|⁻¹ aᵀ of a gradient a: |λ| times it is by how much the limit would be
-    exceeded without its force, so that soft / unit says in all units who acts.
+    ``unit`` is a |diag W|⁻¹ aᵀ of a gradient a. |λ|·unit is the violation of the limit without its
+    force, so soft / unit compares limits in all units: below one a limit is active.
     """
 
     W: Any
@@ -92,29 +92,29 @@ class _System(NamedTuple):
     felt: Indices
     clear: bool
 
-    def matrix(self, at: Indices, soft: Any = 0.0) -> Any:
-        corner = -sp.diags_array(np.broadcast_to(soft, at.shape))
-        return sp.block_array([[self.W, self.A[at].T], [self.A[at], corner]])
+    def matrix(self, limits: Indices, soft: Any = 0.0) -> Any:
+        A, corner = self.A[limits], -sp.diags_array(np.broadcast_to(soft, limits.shape))
+        return sp.block_array([[self.W, A.T], [A, corner]])
 
 
 class Sensitivities:
-    """Solution derivatives of one program; made once, used at any of its solutions.
+    """Solution derivatives of one problem, at any of its solutions.
 
     Args:
         program: the problem.
-        weak: a constraint whose multiplier and whose distance to its bound are both at most this
-            is reported as weakly active.
+        weak: largest multiplier and largest distance to its bound of a constraint that is reported
+            as weakly active.
     """
 
     def __init__(self, program: Problem, *, weak: float = 1e-4) -> None:
         self.program, self._weak = program.exact(), weak
         functions = self.program.functions
-        functions.with_hessian("second")  # refused here where there is none
+        functions.with_hessian("second")  # raises if there is none
         self.names: Any = lambda: (functions.variable_names, functions.constraint_names)
 
     @cached_property
     def _mixed(self) -> ca.Function:
-        """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p, made for those who ask for numbers."""
+        """(x, λ_g, p) → ∂(∇f + J_gᵀλ_g)/∂p, ∂f/∂p, ∂g/∂p."""
         program, kind = self.program, type(self.program.x)
         x, lam, p = (kind.sym("s", size) for size in (program.n, program.m, program.n_p))
         f, g = program.graph.call([x, p], True, False)
@@ -124,23 +124,31 @@ class Sensitivities:
         return ca.Function("mixed", [x, lam, p], parts)
 
     def __call__(
-        self, solution: Solution | Result, p: Vector, bounds: Bounds, wrt: Sequence[str] = INPUTS,
-        slopes: tuple[Matrix, Matrix] | None = None, of_p: Any = slice(None),
-    ) -> dict[str, Matrix]:  # fmt: skip
+        self,
+        solution: Solution | Result,
+        p: Vector,
+        bounds: Bounds,
+        wrt: Sequence[str] = INPUTS,
+        slopes: tuple[Matrix, Matrix] | None = None,
+        of_p: Any = slice(None),
+    ) -> dict[str, Matrix]:
         """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
 
-        ``wrt`` names the inputs wanted; ``("p",)`` alone saves a solve per active bound, ``of_p``
-        are the entries of p: another may have no derivative. Where bounds move with p, ``slopes``
-        are d(lower)/dp and d(upper)/dp of those of (g; x), and the derivatives by p are those along
-        them; else bounds stay.
+        The two bounds of an equation act one at a time when moved apart: the derivative belongs to
+        the one that the sign of the multiplier names, and is zero for the other. The effect of
+        moving both is the sum.
 
-        An equality's two bounds, when moved apart, act one at a time: the derivative is given to
-        the one its multiplier's sign names, the other has zero. Their sum is what moving both
-        does.
+        Args:
+            solution: a KKT point with its multipliers.
+            p, bounds: parameters and bounds of its solve.
+            wrt: names of the inputs; ``("p",)`` alone saves a solve per active bound.
+            slopes: d(lower)/dp and d(upper)/dp of the bounds of (g; x) if these depend on p; the
+                derivatives by p include them.
+            of_p: entries of p; others may have no derivative.
 
         Raises:
-            SensitivityError: where the point is no KKT point, the Lagrangian has no curvature along
-                a free direction, or dependent active rows contradict each other as p moves.
+            SensitivityError: if the point is no KKT point, the Lagrangian has no curvature along a
+                free direction, or dependent active rows contradict each other as p moves.
         """
         program = self.program
         n, m = program.n, program.m
@@ -149,27 +157,31 @@ class Sensitivities:
             np.asarray(part.full())[:, of_p] for part in self._mixed(solution.x, solution.lam_g, p)
         )
         n_p = slope_p.shape[1]
-        by_p = np.concatenate((g_p, np.zeros((n, n_p))))  # of (g; x), against the bound that holds
+        # Derivative of each limit's value (g; x), minus that of its active bound.
+        by_p = np.concatenate((g_p, np.zeros((n, n_p))))
         if slopes is not None:
             by_p -= np.where(system.lam[:, None] < 0, *slopes)[:, of_p]
+        # The implicit function theorem for a clear active set with independent gradients, else all
+        # limits with their softness.
         factor = SymmetricFactor(system.matrix(system.active)) if system.clear else None
         if factor and factor.singular:
             factor = None
-        at = system.active if factor else system.felt
+        limits = system.active if factor else system.felt
         # One column per parameter, then one per active bound.
-        moving = any(name != "p" for name in wrt)
-        moved = np.flatnonzero(moving & (system.soft[at] <= system.unit[at]))
-        right = np.zeros((n + at.size, n_p + moved.size))
+        bounds_move = any(name != "p" for name in wrt)
+        moved = np.flatnonzero(bounds_move & (system.soft[limits] <= system.unit[limits]))
+        right = np.zeros((n + limits.size, n_p + moved.size))
         right[:n, :n_p] = -slope_p
-        right[n:, :n_p] = -by_p[at]
+        right[n:, :n_p] = -by_p[limits]
         right[n + moved, n_p + np.arange(moved.size)] = 1.0
         step = np.asarray(factor.solve(right) if factor else self._softly(system, right))
 
         dx, d_lam = step[:n], np.zeros((m + n, right.shape[1]))
-        d_lam[at] = step[n:]
+        d_lam[limits] = step[n:]
         dg = system.A[:m] @ dx
         dg[:, :n_p] += g_p
-        of, lam = at[moved], system.lam[at[moved]]  # of each column of a bound
+        columns = limits[moved]  # limit of each column of a bound
+        lam = system.lam[columns]
         df = np.concatenate((f_p + system.lam @ by_p, -lam[None]), axis=1)
         derivatives = {}
         for output, block in zip(OUTPUTS, (dx, df, dg, d_lam[m:], d_lam[:m]), strict=True):
@@ -177,58 +189,60 @@ class Sensitivities:
                 full = block[:, :n_p]
                 if name != "p":
                     first, size = (m, n) if name[-1] == "x" else (0, m)
-                    chosen = ((of >= m) == (name[-1] == "x")) & ((lam >= 0) == (name[0] == "u"))
+                    kind = (columns >= m) == (name[-1] == "x")
+                    chosen = kind & ((lam >= 0) == (name[0] == "u"))
                     full = np.zeros((block.shape[0], size))
-                    full[:, of[chosen] - first] = block[:, n_p:][:, chosen]
+                    full[:, columns[chosen] - first] = block[:, n_p:][:, chosen]
                 derivatives[f"jac_{output}_{name}"] = full
         return derivatives
 
     def softness(self, solution: Solution, p: Vector, bounds: Bounds) -> tuple[Vector, Vector]:
-        """Return of the bounds of x and of g 0 where they hold, distance / |λ|, or ∞ where none.
+        """Return 0 for active bounds of x and of g, ∞ for inactive ones, distance / |λ| between.
 
         Raises:
-            SensitivityError: where the solution has no derivatives: no KKT point, or a singular
-                KKT matrix.
+            SensitivityError: if the point is no KKT point, or the KKT matrix is singular.
         """
         system, m = self._system(solution, p, bounds), self.program.m
-        at = system.active if system.clear else system.felt
-        soft = 0.0 * system.soft[at] if system.clear else system.soft[at]
-        if SymmetricFactor(system.matrix(at, soft)).singular:
+        limits = system.active if system.clear else system.felt
+        soft = 0.0 * system.soft[limits] if system.clear else system.soft[limits]
+        if SymmetricFactor(system.matrix(limits, soft)).singular:
             raise _singular(f"the gradients of the active constraints are dependent, or {_FLAT}")
-        found = np.full(system.soft.size, np.inf)
-        found[at] = soft
-        return found[m:], found[:m]
+        softness = np.full(system.soft.size, np.inf)
+        softness[limits] = soft
+        return softness[m:], softness[:m]
 
     def _softly(self, system: _System, right: Matrix) -> Matrix:
-        """Solve with all limits, where gradients may be dependent but do not contradict."""
-        at, W, n = system.felt, system.W, self.program.n
-        A, soft = system.A[at], system.soft[at]
+        """Solve with all limits, whose gradients may be dependent but not contradictory."""
+        limits, W, n = system.felt, system.W, self.program.n
+        A, soft = system.A[limits], system.soft[limits]
         size = abs(A)
+        # Factored with a small dual regularization, which the refinement removes.
         dual = _DUAL * size.power(2).sum(axis=1) / ((W.nnz and abs(W).max()) or 1.0)
-        K, factor = system.matrix(at, soft), SymmetricFactor(system.matrix(at, soft + dual))
+        K, factor = system.matrix(limits, soft), SymmetricFactor(system.matrix(limits, soft + dual))
         if factor.singular:
             raise _singular(f"besides the active constraints, {_FLAT}")
         step = np.zeros_like(right)
         for _ in range(5):
             step += factor.solve(right - K @ step)
-        # What is left of the rows that are to hold, against the terms that ought to cancel.
-        left = np.abs(right[n:] - A @ step[:n])
+        # Residuals of the rows that have to hold, against their terms, which have to cancel.
+        residual = np.abs(right[n:] - A @ step[:n])
         terms = np.abs(right[n:]) + np.outer(size.sum(axis=1), np.abs(step[:n]).max(axis=0))
-        may = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
-        holds = soft * _CLEAR < np.minimum(system.unit[at], 1.0)
-        broken = holds & (left > may).any(axis=1)
+        allowed = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
+        holds = soft * _CLEAR < np.minimum(system.unit[limits], 1.0)
+        broken = holds & (residual > allowed).any(axis=1)
         if broken.any():
             raise _singular(
-                f"{self._named(at[broken])} on limits that contradict each other as "
-                "the parameter, or one of the bounds, moves; a larger price on controls, or on "
-                "what else they limit, leaves fewer of them active"
+                f"{self._named(limits[broken])} on limits that contradict each other as "
+                "the parameter, or one of the bounds, moves; a larger weight on controls, or on "
+                "the quantities that they limit, leaves fewer of them active"
             )
         return step
 
-    def _named(self, which: Indices) -> str:
-        """Limits in words, with a verb: ``a, b and c lie``, of many the first four."""
+    def _named(self, limits: Indices) -> str:
+        """Names of limits with a verb: ``a, b and c lie``, of many the first four."""
         of_x, of_g = self.names()
-        names = [*dict.fromkeys([*of_g, *of_x][i] or "a limit of another part" for i in which)]
+        labels = [*of_g, *of_x]
+        names = [*dict.fromkeys(labels[i] or "a limit of another part" for i in limits)]
         if len(names) > 5:
             names[4:] = [f"{len(names) - 4} more"]
         *some, last = names
@@ -240,7 +254,7 @@ class Sensitivities:
         data = fused(solution.x, solution.lam_g, p)
         gradient, g = fused.vector(data, 1), fused.vector(data, 2)
         of_J, of_W = program.functions.entries
-        J, W = (Sparse(of, fused.part(data, i)).scipy() for of, i in ((of_J, 3), (of_W, 4)))
+        J, W = (Sparse(s, fused.part(data, i)).scipy() for s, i in ((of_J, 3), (of_W, 4)))
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
         inner = float((abs(W) @ np.abs(x)).max(initial=0.0))
         r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g, inner=inner)
@@ -250,7 +264,7 @@ class Sensitivities:
                 f"the point is no solution: its largest KKT residual is {worst:.2g}, above "
                 f"{_KKT:.2g}; solve the problem at these parameters and bounds first"
             )
-        # An equation of one variable gives it: limits of what is given say nothing more.
+        # An equation of one variable determines it: its limits are inactive.
         alone = (bounds.lbg == bounds.ubg) & (np.diff(rows.indptr) == 1)
         loose = ~np.isin(np.arange(program.n), rows.indices[rows.indptr[:-1][alone]])
         A = sp.vstack((rows, sp.eye_array(program.n, format="csr")), format="csr")
@@ -278,19 +292,19 @@ class Sensitivities:
                 SensitivityWarning,
             )
         with np.errstate(divide="ignore", invalid="ignore"):
-            soft = np.where(equal, 0.0, distance / size)  # not a number for zero on a limit
+            soft = np.where(equal, 0.0, distance / size)  # NaN for a zero multiplier on a limit
         soft = np.where(weak, np.maximum(soft, unit / _CLEAR), soft)
         # By complementarity one of the two is zero up to the solver's tolerance.
         active = equal | (loose & (soft < unit) & ~weak)
         felt = active | (loose & (soft < _FAR * unit))
-        # Rows without a force in variables that all lie on bounds do not say how x moves: a factory
-        # that leaves the bounds out fixes all variables and all rows at zero.
-        says = (abs(A) @ ~active[program.m :] > 0.0) | (size * root > self._weak)
-        says[program.m :] = True
+        # Rows without a force in variables that all lie on bounds do not determine dx: a factory
+        # that omits the bounds fixes all variables and all rows at zero.
+        counts = (abs(A) @ ~active[program.m :] > 0.0) | (size * root > self._weak)
+        counts[program.m :] = True
         # The unit is a guess for a variable without curvature: then λ itself has to agree.
         low, high = soft < np.minimum(unit, 1.0) / _CLEAR, soft > np.maximum(unit, 1.0) * _CLEAR
         clear = ~np.any(weak | loose & ~(low | high))
-        acting, near = np.flatnonzero(active & says), np.flatnonzero(felt & says)
+        acting, near = np.flatnonzero(active & counts), np.flatnonzero(felt & counts)
         return _System(W, A, lam, soft, unit, acting, near, bool(clear))
 
 
@@ -303,15 +317,15 @@ def solution_sensitivity(
     wrt: Sequence[str] = INPUTS,
     weak: float = 1e-4,
 ) -> dict[str, Matrix]:
-    """Derivatives of a solve's outputs with respect to its parameters and bounds.
+    """Return the derivatives of a solve's outputs with respect to its parameters and bounds.
 
     Args:
         program_or_nlp: the problem solved, CasADi's dictionary of it, or an ``OptimalControl``.
         result: its solution: a result, or that of an ``OptimalControl``, whose own method
             ``sensitivity`` has names and units.
-        p, bounds: parameters and bounds of that solve; where not given, those of the result.
-        wrt: the inputs wanted, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``; each alone, the others
-            held: bounds as well, also those that an ``OptimalControl`` has from its parameters.
+        p, bounds: parameters and bounds of that solve; those of the result by default.
+        wrt: the inputs, of ``p``, ``lbx``, ``ubx``, ``lbg``, ``ubg``; each is moved alone, with
+            the others constant, also bounds that an ``OptimalControl`` has from its parameters.
         weak: see :class:`Sensitivities`.
 
     Returns:
@@ -320,13 +334,13 @@ def solution_sensitivity(
 
     Raises:
         InputError: for an unknown name in ``wrt``, or p of a wrong size.
-        SensitivityError: where the solution has no derivative.
+        SensitivityError: if the solution has no derivative.
     """
     for name in wrt:
         if name not in INPUTS:
             raise InputError(f"unknown input {name!r} in wrt{suggest(name, INPUTS)}")
     program = program_or_nlp
-    if hasattr(program, "to_verify"):  # an optimal control problem, and what knows its numbers
+    if hasattr(program, "to_verify"):  # an optimal control problem
         program = program.to_verify(result).problem
     if not isinstance(program, Problem):
         program = Problem.from_nlp(program)

@@ -1,8 +1,8 @@
 r"""The result of a solve by the default method.
 
-The core (``core/src``) makes runs one after another until one is a solution or a proof that there
-is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point
-method solves
+The core (``core/src``) runs phases one after another until one ends at a solution or at a proof
+that there is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the
+interior-point method solves
 
     [ W + Σ + σI   Aᵀ ] [ dw ]     [ ∇φ_ν + Aᵀy ]
     [     A      −εI ] [ dy ] = − [      c      ],   Σ = Z_l/(w − l) + Z_u/(u − w),
@@ -10,10 +10,10 @@ method solves
 with φ_ν = f − νΣlog(w − l) − νΣlog(u − w); σ is raised until the inertia of the matrix is that of
 a minimum. Globalization is the filter line search of Wächter and Biegler (Math. Program. 106, 2006)
 with second-order corrections on the same factor, and ν falls by min(0.2ν, ν^1.5). Where the filter
-blocks, or nothing improves
-any more, the elastic problem reduces ‖c‖₁ by the same steps with a penalty for every row; where
-that ends at a stationary violation, a least-squares problem reduces ‖c‖₂, which can prove it. Once
-ν is small and the active set clear, one step goes to its solution.
+blocks, or nothing improves any more, the elastic problem reduces ‖c‖₁ by the same steps with a
+penalty for every row. If that ends at a stationary violation, a least-squares problem reduces ‖c‖₂,
+which can prove infeasibility. Once ν is small and the active set clear, one step goes to its
+solution.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from casadi_hybrid.core.binding.core import engine_of
 from casadi_hybrid.core.binding.solved import Solved
@@ -45,7 +46,7 @@ from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import Sparse
 from casadi_hybrid.utils.status import Conditions, PointStatus, StopReason
 
-STOPS = tuple(one for one in StopReason if hasattr(C, f"HYBRID_STOP_{one.name}"))
+STOPS = tuple(reason for reason in StopReason if hasattr(C, f"HYBRID_STOP_{reason.name}"))
 """Members by ``hybrid_answer.stop``."""
 POINTS = tuple(PointStatus)
 """Members by ``hybrid_answer.point``."""
@@ -63,15 +64,18 @@ CAUSES = {
     C.HYBRID_LEAST_SUM: "the sum of the violations is stationary but not zero: the constraints are "
     "inconsistent, or this is a local minimum of their violation",
 }
-"""Why no step led on: ``hybrid_answer.cause``."""
+"""Causes of a stalled iteration by ``hybrid_answer.cause``."""
 _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
 """Name of the method in a result."""
+# Kinks next to the point of a stalled solve.
+_NEAR, _NEARER = 1e-6, 1e-8  # distances, relative to max(1, |x|)
+_JUMP = 1e-3  # least jump, relative to the largest derivative of the same function
 
 
 def end_of(run: Solved) -> Ending:
-    """How a solve by the core ended, with what ended it from outside."""
+    """Return the end of a solve by the core, also if an exception or Ctrl-C ended it."""
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
@@ -90,22 +94,26 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {error}"
     elif said.cause:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
+    evaluations = {"first": said.firsts, "values": said.values, "second": said.seconds}
     return Ending(
-        stop=stop, point=point, conditions=CONDITIONS[said.order], detail=detail,
-        error=error, iterations=said.steps,
-        evaluations={
-            "first": said.firsts, "values": said.values, "second": said.seconds,
-            "undefined": said.undefined,
-        },
+        stop=stop,
+        point=point,
+        conditions=CONDITIONS[said.order],
+        detail=detail,
+        error=error,
+        iterations=said.steps,
+        evaluations=evaluations | {"undefined": said.undefined},
         elapsed=said.elapsed,
         seconds={"first": said.in_firsts, "values": said.in_values, "second": said.in_seconds},
-        method=BARRIER, hessian=run.problem.functions.hessian,
-        engine="c", kernel="ldl" if said.chosen else "ldl-fixed",
-    )  # fmt: skip
+        method=BARRIER,
+        hessian=run.problem.functions.hessian,
+        engine="c",
+        kernel="ldl" if said.chosen else "ldl-fixed",
+    )
 
 
 def result_of(run: Solved) -> Result:
-    """The result of a solve by the core."""
+    """Return the result of a solve by the core."""
     said, problem, arrays = run.said, run.problem, run.arrays
     start, end = None, None
     if POINTS[said.point] is not PointStatus.UNDEFINED:
@@ -116,8 +124,9 @@ def result_of(run: Solved) -> Result:
     if start is None and ending.error is not None:
         f = ending.error.objective
     remarks = _remarks(problem)
-    if ending.stop is StopReason.STALLED:
-        remarks += _kinks(run, ending)
+    failed = ending.stop is StopReason.STALLED and not ending.success
+    if failed and not problem.functions.differenced and engine_of(problem).evaluate is not None:
+        remarks += _kinks(problem, arrays["x"], arrays["p"])
     if run.faint:
         remarks += (run.faint,)
     return Result(
@@ -142,17 +151,15 @@ def result_of(run: Solved) -> Result:
 def last_of(run: Solved) -> dict[str, Any]:
     """Start of a solve that continues this one: the last iterate at a limit, else x."""
     arrays, point = run.arrays, POINTS[run.said.point]
-    if STOPS[run.said.stop] in _LIMITS and point not in (
-        PointStatus.KKT_POINT,
-        PointStatus.UNDEFINED,
-    ):
+    unfinished = point not in (PointStatus.KKT_POINT, PointStatus.UNDEFINED)
+    if unfinished and STOPS[run.said.stop] in _LIMITS:
         last, n = arrays["last"], run.problem.n
         return {"x0": last[:n], "lam_x0": last[n : 2 * n], "lam_g0": last[2 * n :]}
     return {"x0": arrays["x"], "lam_x0": arrays["lam_x"], "lam_g0": arrays["lam_g"]}
 
 
 def _undefined(run: Solved) -> EvaluationError | None:
-    """Find the function that was not defined last; None where all were."""
+    """Return the last undefined value of a function; None if all were defined."""
     said, arrays = run.said, run.arrays
     x = arrays["x"]
     seen = bool(said.x_undefined and x.size) and not np.isnan(arrays["x_undefined"][0])
@@ -172,14 +179,46 @@ def _undefined(run: Solved) -> EvaluationError | None:
     return None
 
 
-def _kinks(run: Solved, ending: Ending) -> tuple[str, ...]:
-    """Sentences about kinks where a solve has stalled."""
-    kkt = ending.point is PointStatus.KKT_POINT
-    if kkt or run.problem.functions.differenced or engine_of(run.problem).evaluate is None:
-        return ()
-    from casadi_hybrid.solver.kinks import kinks  # noqa: PLC0415 - after a failure alone
+def _kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
+    """Return a sentence on the function with the largest jump of a derivative across x.
 
-    return kinks(run.problem, run.arrays["x"], run.arrays["p"])
+    A smooth derivative changes by a hundredth of the amount on a hundredth of the distance. A jump
+    stays as large. Both are taken along one fixed direction in which every variable moves.
+    """
+    weights = 1.0 + np.modf(0.7548776662466927 * np.arange(1, x.size + 1))[0]
+    direction = weights * np.maximum(1.0, np.abs(x))
+    evaluator, jumps = Evaluator(problem, p), []
+    try:
+        for distance in (_NEAR, _NEARER):
+            sides = [_first_derivatives(evaluator, x + s * distance * direction) for s in (-1, 1)]
+            jumps.append(np.abs(sides[1][0] - sides[0][0]))
+    except EvaluationError:
+        return ()
+    (before, rows, columns), (after, *_) = sides
+    size = np.zeros(1 + problem.m)
+    np.maximum.at(size, rows, np.maximum(np.abs(before), np.abs(after)))
+    near, nearer = jumps
+    jump = np.where((nearer >= 0.5 * near) & (nearer > _JUMP * size[rows]), nearer, 0.0)
+    k = int(np.argmax(jump))
+    if not jump[k] > 0.0:
+        return ()
+    name = ("the objective", *problem.functions.constraint_names)[rows[k]]
+    return (
+        f"{name} has a kink at this point: its derivative by "
+        f"{problem.functions.variable_names[columns[k]]} jumps from {before[k]:.3g} to "
+        f"{after[k]:.3g}. Smooth it (fmax, fabs, norm_2 at 0, the knots of an interpolation), or "
+        "state its pieces as constraints of a variable",
+    )
+
+
+def _first_derivatives(
+    evaluator: Evaluator, x: Vector
+) -> tuple[Vector, NDArray[np.intp], NDArray[np.intp]]:
+    """Nonzeros of (∇fᵀ; J_g) with their rows and columns."""
+    _, gradient, _, J = evaluator.first(x)
+    J = J.tocoo()
+    rows = np.append(np.zeros(gradient.size, dtype=int), J.row + 1)
+    return np.append(gradient, J.data), rows, np.append(np.arange(gradient.size), J.col)
 
 
 def _remarks(problem: Problem) -> tuple[str, ...]:
@@ -198,7 +237,7 @@ def _remarks(problem: Problem) -> tuple[str, ...]:
 def context_of(
     problem: Problem, x0: Vector, p: Vector, bounds: Bounds, limits: Limits
 ) -> dict[str, Any]:
-    """Fields of a result on its problem and the arguments of its solve."""
+    """Fields of a result with its problem and the arguments of its solve."""
     functions = problem.functions
     return {
         "problem": problem.name,
@@ -220,16 +259,20 @@ def _context(run: Solved) -> dict[str, Any]:
 
 
 def unknown_at(x: Vector, problem: Problem) -> dict[str, Any]:
-    """Fields of a result at a point where nothing could be evaluated."""
-    n, m = problem.n, problem.m
+    """Fields of a result at a point without any evaluation."""
     return {
-        "x": x, "f": np.nan, "g": np.full(m, np.nan), "lam_x": np.zeros(n), "lam_g": np.zeros(m),
-        "residuals": Residuals(np.inf, np.inf, np.inf), "point": PointStatus.UNDEFINED,
-    }  # fmt: skip
+        "x": x,
+        "f": np.nan,
+        "g": np.full(problem.m, np.nan),
+        "lam_x": np.zeros(problem.n),
+        "lam_g": np.zeros(problem.m),
+        "residuals": Residuals(np.inf, np.inf, np.inf),
+        "point": PointStatus.UNDEFINED,
+    }
 
 
 def undefined_result(run: Solved, error: EvaluationError) -> Result:
-    """The result of a solve that could not be begun, for this error."""
+    """Return the result of a solve that could not begin, for this error."""
     return Result(
         **unknown_at(run.arrays["x0"], run.problem),
         stop=StopReason.EVALUATION_ERROR,

@@ -1,4 +1,4 @@
-"""The solver: a problem and a method, ready for any start, parameters and bounds."""
+"""The solver: a problem and a method, for any start, parameters and bounds."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from casadi_hybrid.core.binding.core import engine_of
 from casadi_hybrid.core.binding.serving import for_machine_code, machine_code
+from casadi_hybrid.core.binding.view import View
 from casadi_hybrid.problem.arguments import refuse_stray_parameters
+from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.problem.point.limits import METHOD_NAMES
-from casadi_hybrid.problem.point.residuals import Tolerances
+from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver.call import Call
-from casadi_hybrid.solver.default import Automatic, solve_call
-from casadi_hybrid.solver.methods import make_method
-from casadi_hybrid.solver.record.progress import Progress, StoppingTest
+from casadi_hybrid.solver.methods import Automatic, Call, make_method
+from casadi_hybrid.solver.record.answer import altered
+from casadi_hybrid.solver.record.history import Progress, Recorder, StoppingTest
+from casadi_hybrid.solver.record.record import Watch
 from casadi_hybrid.solver.result import Result
-from casadi_hybrid.solver.run import Session
-from casadi_hybrid.solver.start import read_start
-from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.solver.run import Session, read_start, solve
+from casadi_hybrid.utils.errors import InputError, Interrupted
 from casadi_hybrid.utils.inputs import as_vector, count, is_callable, positive
+from casadi_hybrid.utils.status import StopReason
 
 
 class Solver:
@@ -30,24 +33,24 @@ class Solver:
     Args:
         problem: the problem, or CasADi's dictionary of one.
         method: ``"hybrid"``, alias ``"auto"``, the default method for every problem: an
-            interior-point method, with remedies where it fails. Or a name of
-            :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix steps
-            and baselines, for equations in free variables.
+            interior-point method with an active-set warm start, and remedies if it fails. Or a name
+            of :data:`casadi_hybrid.METHODS` or an iteration object: the paper's family, matrix
+            steps and baselines, for equations in free variables.
             ``"algorithm-1"`` is the paper's Algorithm 1 as printed: H at μ_t, λ_0 is μ_0, h_{−1} =
-            h(x_{−1}) (x_0 where none is given), C_opt,−1 = C_opt,0. ``"closed-form"`` is its better
-            reading: H at π_t, λ_0 is π_0 with an empty memory, so that the split changes no iterate
-            but by the steps.
+            h(x_{−1}) (x_0 by default), C_opt,−1 = C_opt,0. ``"closed-form"`` is Algorithm 1 with
+            its two ambiguities resolved: H at π_t, λ_0 is π_0 with zero initial memory, so that the
+            split changes iterates only through the steps.
         tol: tolerance on the unscaled residuals, ‖h‖_∞ and violations, ‖∇f + J_gᵀλ_g + λ_x‖_∞
-            and complementarity. By default 1e-6, for the others 1e-8.
-        tol_feasibility, tol_stationarity, tol_complementarity: each on its own.
+            and complementarity: 1e-6 under the default method, 1e-8 under the others.
+        tol_feasibility, tol_stationarity, tol_complementarity: tolerance of each residual.
         scaled_tol: the scaled optimality error that the default method has to reach as well
             (1e-8; IPOPT's ``tol``).
-        max_iter, max_time, divergence: see ``Limits``; by default
-            3000 steps, no limit in seconds, 1e20, for the others 1000 steps and 1e10.
+        max_iter, max_time, divergence: see ``Limits``: 3000 steps, no limit in seconds, 1e20;
+            under the other methods 1000 steps and 1e10.
         mu_init, bound_push, constr_mult_init_max, max_soc, threads: settings of the default method,
             see :class:`~casadi_hybrid.problem.point.limits.Limits`.
-        stopping: further stopping tests, asked after those for convergence and divergence, before
-            those for steps and seconds.
+        stopping: further stopping tests, evaluated after those for convergence and divergence, and
+            before those for steps and seconds.
         **options: options of the method.
 
     Raises:
@@ -90,38 +93,30 @@ class Solver:
             raise InputError(f"problem must be a Problem, got {type(problem).__name__}")
         if tol is not None:
             positive(tol, "tol")
-        of_default = {
-            "mu_init": mu_init,
-            "bound_push": bound_push,
-            "constr_mult_init_max": constr_mult_init_max,
-            "max_soc": max_soc,
-            "threads": threads,
-        }
-        of_all = {
-            "scaled_tol": scaled_tol,
-            "max_iter": max_iter,
-            "max_time": max_time,
-            "divergence": divergence,
-        }
-        settings = {name: value for name, value in of_default.items() if value is not None}
-        self.method = make_method(method, options | settings)
+        of_default = _not_none(
+            mu_init=mu_init,
+            bound_push=bound_push,
+            constr_mult_init_max=constr_mult_init_max,
+            max_soc=max_soc,
+            threads=threads,
+        )
+        of_all = _not_none(
+            scaled_tol=scaled_tol, max_iter=max_iter, max_time=max_time, divergence=divergence
+        )
+        self.method = make_method(method, options | of_default)
         by_core = isinstance(self.method, Automatic)
         if problem.compile and by_core:
             problem = for_machine_code(problem)
             machine_code(problem, True)
         self.problem = problem
-        known = self.method.limits
+        defaults = self.method.limits
+        common = defaults.tolerances.feasibility if tol is None else tol
         kinds = (tol_feasibility, tol_stationarity, tol_complementarity)
-        common = known.tolerances.feasibility if tol is None else tol
-        changes: dict[str, Any] = {name: v for name, v in of_all.items() if v is not None}
-        changes |= settings if by_core else {}
-        self.limits = replace(
-            known,
-            tolerances=Tolerances(*(common if each is None else each for each in kinds)),
-            **changes,
-        )
+        tolerances = Tolerances(*(common if kind is None else kind for kind in kinds))
+        changes = of_all | of_default if by_core else of_all
+        self.limits = replace(defaults, tolerances=tolerances, **changes)
         self._session = Session(problem, self.limits) if by_core else None
-        # Parameters are given where there are some, and may be left out where they have a default.
+        # Parameters are passed if there are some, and may be omitted if they have a default.
         self._p_missing = (not problem.n_p, not problem.n_p or problem.p0 is not None)
         self.stopping = tuple(stopping)
         for i, test in enumerate(self.stopping):
@@ -149,18 +144,18 @@ class Solver:
         history: bool = False,
         log: bool | int = False,
     ) -> Result:
-        """Solve from a start. What is left out has the problem's default.
+        """Solve from a start. An omitted argument has the problem's default.
 
         Args:
             x0: start, n numbers (one number is repeated); by default the problem's, else zero.
-            p: parameter values; needed when the problem has parameters and no default for them.
+            p: parameter values; required if the problem has parameters without defaults.
             lam_g0: start of the multipliers, one number a row (equations first), zero by default.
             lbx, ubx: bounds on x.
             lbg, ubg: bounds on g, not on the equations h.
             lam_x0: multipliers of the bounds on x. Under the default method multipliers that are
                 not zero make a warm start: the active set they name is tried first.
-            warm_start: the result of a solve nearby: it gives x0, lam_x0 and lam_g0 where they are
-                not given, and the working set to try first.
+            warm_start: the result of a solve nearby: it supplies x0, lam_x0 and lam_g0 if omitted,
+                and the working set to try first.
             x_prev: x_{−1}, for methods with memory; x0 by default.
             callback: called with the :class:`~casadi_hybrid.Progress` of every
                 iterate; return True to stop.
@@ -172,8 +167,8 @@ class Solver:
             A :class:`~casadi_hybrid.Result`, also when the solve does not converge.
 
         Raises:
-            InputError: for a wrong shape, non-finite input or bounds that the method does not
-                take, before any evaluation.
+            InputError: for a wrong shape, non-finite values, or bounds that the method rejects,
+                before any evaluation.
         """
         problem, quick = self.problem, self._quick
         shown = history or log or callback is not None or x_prev is not None
@@ -190,18 +185,92 @@ class Solver:
         )
         if callback is not None:
             is_callable(callback, "callback")
-        every = int(log) if isinstance(log, bool) else count(log, "log")
+        interval = int(log) if isinstance(log, bool) else count(log, "log")
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
-        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, every)
+        call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, interval)
         self._refuse(numbers.bounds)
-        if self._session is not None:
-            return solve_call(self._session, call, self.method.label)
+        if isinstance(self.method, Automatic):
+            return self._by_core(call)
         return self.method.run(problem, call)
 
-    def _refuse(self, bounds: Any) -> None:
+    def _refuse(self, bounds: Bounds) -> None:
+        if isinstance(self.method, Automatic):
+            return
         reason = self.method.refusal(self.problem, bounds)
         if reason:
             raise InputError(reason)
 
+    def _by_core(self, call: Call) -> Result:
+        """Solve for checked values, with the history and a stopping test's reason in the result."""
+        session, label = self._session, self.method.label
+        assert session is not None
+        if call.x_prev is not None:
+            raise InputError(f"x_prev is for methods with memory; method {label!r} has none")
+        engine = engine_of(self.problem)
+        core = engine.core(call.numbers.bounds, self.limits)
+        core.fill(call.numbers, call.warm)
+        watched = call.history or call.callback is not None or call.stopping or call.log
+        follower = _Follower(call) if watched else None
+        run = solve(core, self.problem, self.limits, follower)
+        assert run is not None  # the values are checked, and the core is one for such bounds
+        if engine.evaluate is not None:
+            session.keep(core)
+        result = run.result if follower is None else follower.added_to(run.result, run.said.steps)
+        if label not in METHOD_NAMES:
+            result = altered(result, method=label)
+        if run.raised is None:
+            return result
+        if isinstance(run.raised, Interrupted):
+            run.raised.result = result
+        raise run.raised
+
     def __repr__(self) -> str:
         return f"Solver({self.problem!r}, {self.method.label!r})"
+
+
+class _Follower(Watch):
+    """Shows iterates to the callback, the stopping tests and the history of a call as well.
+
+    Attributes:
+        recorder: has the iterates, if a history was requested.
+        reason: of the stopping test that ended the solve, else None.
+    """
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(log=call.log)
+        self._call, self.recorder = call, Recorder()
+        self.reason: StopReason | None = None
+
+    def see(self, view: View) -> bool:
+        super().see(view)
+        t, f, *residuals = view.row[:5]
+        progress = Progress(
+            int(t), view.x, f, view.g, view.lam_g, Residuals(*residuals), view.row[-1]
+        )
+        call = self._call
+        if call.history:
+            self.recorder.hold(progress.t - 1)
+            self.recorder.take(
+                progress,
+                lam_x=view.lam_x,
+                nu=view.row[5],
+                shift=view.row[9],
+                complementarity=progress.residuals.complementarity,
+            )
+        if call.callback is not None and call.callback(progress) is True:
+            return True
+        self.reason = next((r for test in call.stopping if (r := test(progress))), None)
+        return self.reason is not None
+
+    def added_to(self, result: Result, steps: int) -> Result:
+        """The result with the history and the reason of a stopping test."""
+        self.recorder.hold(steps)
+        if self.recorder.rows:
+            result = altered(result, history=self.recorder.history())
+        if self.reason is not None and result.stop is StopReason.STOPPED_BY_USER:
+            result = altered(result, stop=self.reason)
+        return result
+
+
+def _not_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

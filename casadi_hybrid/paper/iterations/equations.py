@@ -19,7 +19,7 @@ from casadi_hybrid.problem.point.limits import METHOD_NAMES, Limits
 from casadi_hybrid.problem.point.linearization import Linearization
 from casadi_hybrid.problem.point.residuals import Residuals, Tolerances
 from casadi_hybrid.problem.problem import Problem
-from casadi_hybrid.solver.call import Call
+from casadi_hybrid.solver.methods import Call
 from casadi_hybrid.solver.solve import context_of, unknown_at
 from casadi_hybrid.utils.arrays import largest
 from casadi_hybrid.utils.errors import Interrupted

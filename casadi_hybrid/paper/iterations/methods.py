@@ -10,8 +10,7 @@ from casadi_hybrid.paper import iterations as its
 from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.iterations import Hybrid, Iteration
 from casadi_hybrid.paper.iterations.equations import OnEquations
-from casadi_hybrid.solver.call import Method
-from casadi_hybrid.solver.methods import OF_SOLVERS, refuse_unknown
+from casadi_hybrid.solver.methods import OF_SOLVERS, Method, refuse_unknown
 from casadi_hybrid.utils.errors import InputError
 
 Made = tuple[set[str], Callable[..., Iteration]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from casadi_hybrid.paper.law import Correction, State
 from casadi_hybrid.problem.point.residuals import Residuals
-from casadi_hybrid.solver.record.progress import Progress
+from casadi_hybrid.solver.record.history import Progress
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.status import StopReason
 

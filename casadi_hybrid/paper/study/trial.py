@@ -22,7 +22,7 @@ from casadi_hybrid.paper.iterations.stopping import DistanceTest
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Residuals
 from casadi_hybrid.solver.methods import make_method
-from casadi_hybrid.solver.record.progress import Progress
+from casadi_hybrid.solver.record.history import Progress
 from casadi_hybrid.solver.result import Result
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.errors import EvaluationError, InputError, in_a_sentence

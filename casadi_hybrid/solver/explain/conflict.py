@@ -27,27 +27,26 @@ from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import general
 
 _LARGEST = 200_000  # entries of the linearization beyond which nothing is looked for
-# Simplex iterations times columns, for a linear program of the search and for the deletion filter:
-# about a second. A clock would name another set on a loaded machine.
+# Simplex iterations times columns of a linear program, and of the deletion filter: about a second.
+# With a limit in seconds the set would depend on the load of the machine.
 _WORK = 50_000_000
 _SET_UP = 500  # iterations that take as long as setting up a linear program
 _RANKED = 600  # members up to which the rank is computed
 _CLEAR = 1e-7  # relative size above which a singular value or weight is not zero
 _FEW = 6  # linking equations that are still named one by one
 _LINK_COST = 10.0  # weight on an equation between variables, where that on other members is one
-# Nothing that fails here is worth an exception. (Warnings are ones where the caller made them so.)
-_FAILURES = (
-    ArithmeticError, ValueError, RuntimeError, TypeError, LookupError, MemoryError, Warning
-)  # fmt: skip
-_FAR = 1e8  # a bound that many largest violations away takes no part
+# An explanation raises nothing. (The caller may have turned warnings into exceptions.)
+_NUMERICAL = ArithmeticError, ValueError, MemoryError, Warning
+_FAILURES = (*_NUMERICAL, RuntimeError, TypeError, LookupError)
+_FAR = 1e8  # largest distance of a bound that takes part, in units of the largest violation
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One bound of a conflicting set, at the side −1 or 1, or 0 where both are equal.
+    """One bound of a conflicting set, at the side −1 or 1, or 0 for equal bounds.
 
-    ``links`` says whether it is an equation between two or more variables, ``curved`` whether its
-    gradient is another at the start; ``excess`` is its violation, in lengths of x.
+    ``links`` is True for an equation between two or more variables, ``curved`` for a gradient that
+    differs at the start; ``excess`` is the violation, in lengths of x.
     """
 
     kind: str
@@ -64,8 +63,8 @@ class Member:
 class Conflict:
     """Constraints that cannot all hold when they are linearized at the returned point.
 
-    Moves of every variable up to ``reach`` were allowed. Where it is ``irreducible`` the others can
-    hold without any one of them.
+    Moves of every variable up to ``reach`` were allowed. If ``irreducible``, the others can hold
+    without any one of them.
     """
 
     members: tuple[Member, ...]
@@ -80,7 +79,8 @@ class Conflict:
         named = [m for m in self.members if m not in links]
         if len(named) == 1 and not links:
             return [f"{_groups(named)[0]} cannot be met on its own ({near})."]
-        lines = [f"These contradict each other ({near}):", *(f"  {one}" for one in _groups(named))]
+        lines = [f"These contradict each other ({near}):"]
+        lines += [f"  {group}" for group in _groups(named)]
         if links:
             names = runs([m.name for m in sorted(links, key=lambda m: m.index)])
             lines.append(f"  through {names} ({len(links)} equations that link variables)")
@@ -101,10 +101,10 @@ def conflicting_set(result: Answer) -> Conflict | None:
     linearization is consistent, too large, or defeats the linear programs.
     """
     with suppress(*_FAILURES), np.errstate(all="ignore"):
-        if (system := _System.of(result)) is not None:
-            for reach in (np.inf, max(1.0, float(np.abs(result.x).max(initial=0.0)))):
-                if (conflict := system.search(reach)) is not None:
-                    return conflict
+        system = _System.of(result)
+        if system is not None:
+            size = max(1.0, float(np.abs(result.x).max(initial=0.0)))
+            return system.search(np.inf) or system.search(size)
     return None
 
 
@@ -152,8 +152,8 @@ class _System:
                 limits.append(sign * (bound - value)[rows] / length[rows])
                 for i in rows.tolist():
                     linking = bool(links[i] and side == 0)
-                    what = (kind, i - first, names[i], side, float(bound[i]), linking)
-                    members.append(Member(*what, float(excess[i]), bool(curved[i])))
+                    label = kind, i - first, names[i], side, float(bound[i])
+                    members.append(Member(*label, linking, float(excess[i]), bool(curved[i])))
         b = np.concatenate(limits)
         unit = float(max((m.excess for m in members), default=0.0))
         if not 0.0 < unit < np.inf:
@@ -175,6 +175,8 @@ class _System:
 
     def _vertex(self, reach: float) -> Index | None:
         """Return the support of the cheapest weights that add the constraints up to 0 ≤ −1."""
+        # Farkas: weights w ≥ 0 (free for equations, hence listed twice) with Aᵀw = 0, bᵀw = −1. A
+        # basic solution has the fewest members.
         near = np.flatnonzero(self.b <= _FAR)
         equal = near[self.equal[near]]
         rows, n = np.concatenate((near, equal)), self.A.shape[1]
@@ -199,6 +201,7 @@ class _System:
 
     def _is_vertex(self, chosen: Index) -> bool:
         """Return True if one combination of the gradients vanishes and needs all of them."""
+        # A kernel of dimension one, without a zero entry: every proper subset is independent.
         A = self.A[chosen]
         A = A[:, np.unique(A.indices)]
         if chosen.size > _RANKED or not chosen.size - 1 <= A.shape[1] <= 2 * _RANKED:
@@ -210,7 +213,7 @@ class _System:
         return bool(alone and weights.min() > _CLEAR * weights.max())
 
     def _feasible(self, chosen: Index, reach: float, work: int) -> tuple[bool | None, int]:
-        """Return whether these members can all hold (None: not enough ``work``), and the cost."""
+        """Return True if these members can all hold (None: not enough ``work``), and the cost."""
         if not chosen.size:
             return True, 0
         A, b = self.A[chosen], self.b[chosen]
@@ -219,21 +222,21 @@ class _System:
             short = np.where(self.equal[chosen], -np.abs(b), b)
             return bool((short >= -1e-7).all()), 0
         A, equal = A[:, used], self.equal[chosen]
-        solution = linprog(
-            np.zeros(used.size), A_ub=A[~equal], b_ub=b[~equal], A_eq=A[equal], b_eq=b[equal],
-            bounds=(-reach, reach), method="highs-ds",
-            options={"maxiter": max(work // chosen.size, 1)},
-        )  # fmt: skip
+        rows = {"A_ub": A[~equal], "b_ub": b[~equal], "A_eq": A[equal], "b_eq": b[equal]}
+        options = {"maxiter": max(work // chosen.size, 1)}
+        box = -reach, reach
+        zeros = np.zeros(used.size)
+        solution = linprog(zeros, **rows, bounds=box, method="highs-ds", options=options)
         return {0: True, 2: False}.get(solution.status), (solution.nit + _SET_UP) * chosen.size
 
     def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
-        """Leave out members that the contradiction does not need, links between variables first."""
-        left = _WORK
+        """Delete members that the contradiction does not need, links between variables first."""
+        budget = _WORK
         for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
             others = chosen[chosen != i]
-            feasible, cost = self._feasible(others, reach, left)
-            left -= cost
-            if feasible is None or left <= 0:
+            feasible, cost = self._feasible(others, reach, budget)
+            budget -= cost
+            if feasible is None or budget <= 0:
                 return chosen, False
             if feasible is False:
                 chosen = others
@@ -261,13 +264,13 @@ def _groups(members: Sequence[Member]) -> list[str]:
     for (_, kind, side), by_bound in by_side.items():
         groups = list(by_bound.items())
         if len(groups) > _FEW:
-            which = {0: "equal", -1: "lower", 1: "upper"}[side]
-            groups = [(f"their {which} bounds", [m for _, group in groups for m in group])]
+            sides = {0: "equal", -1: "lower", 1: "upper"}[side]
+            groups = [(f"their {sides} bounds", [m for _, group in groups for m in group])]
         relation = {0: "=", -1: "≥", 1: "≤"}[side]
-        what = "equations" if side == 0 else "bounds" if kind == "x" else "limits"
+        noun = "equations" if side == 0 else "bounds" if kind == "x" else "limits"
         for bound, group in groups:
-            fixed = "fixed by equal bounds" if kind == "x" and side == 0 else ""
-            many = f"{len(group)} {what}" if len(group) > 2 and not fixed else ""
-            note = f" ({fixed or many})" if fixed or many else ""
+            note = f" ({len(group)} {noun})" if len(group) > 2 else ""
+            if kind == "x" and side == 0:
+                note = " (fixed by equal bounds)"
             lines.append(f"{runs([physical(m.name)[0] for m in group])} {relation} {bound}{note}")
     return lines

@@ -1,4 +1,4 @@
-"""Facts that explain a solve: violations, directions of divergence, bad scaling.
+"""Facts about a solve: violations, directions of divergence, bad scaling.
 
 Each is computed from the arrays of a finished :class:`~casadi_hybrid.solver.record.answer.Answer`.
 """
@@ -24,9 +24,18 @@ from casadi_hybrid.utils.linear_algebra.sparse import general
 
 Index = NDArray[np.intp]
 
-_LOW = 1e10  # f below minus this many times its size at the start falls apparently without bound
+_LOW = 1e10  # decrease of f relative to its size at the start that is apparently without bound
 _AT_MOST = 6  # names in a sentence
-_SPREAD = 1e6  # sizes further apart than this are bad scaling
+_SPREAD = 1e6  # ratio of sizes that is bad scaling
+_ADVICE = {
+    "the largest derivatives of the constraints": "divide each such constraint and its bounds by "
+    "its size",
+    "the largest derivatives by the variables": "measure each such variable in a unit near its "
+    "usual size",
+    "the derivatives of f": "measure the variables in units in which f is equally sensitive to "
+    "them",
+    "the entries of x": "measure them in units in which they are near one",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +89,10 @@ def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ..
 
 @dataclass(frozen=True, slots=True)
 class Ray:
-    """The direction in which the iterates run away.
+    """The direction of diverging iterates.
 
     Attributes:
-        direction: of the last step, largest entry ±1.
+        direction: direction of the last step, largest entry ±1.
         slope: ∇f(x)ᵀdirection.
         moving: (name, entry) of the variables that move most.
     """
@@ -155,26 +164,22 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
     rows = [result.constraint_names[i] for i in bounded]
     columns = [result.variable_names[i] for i in free]
-    kinds = [
-        ("the largest derivatives of the constraints", of_rows, rows,
-         "divide each such constraint and its bounds by its size"),
-        ("the largest derivatives by the variables", of_columns, columns,
-         "measure each such variable in a unit near its usual size"),
-        ("the derivatives of f", of_f, columns,
-         "measure the variables in units in which f is equally sensitive to them"),
-    ]  # fmt: skip
     size = np.max([np.abs(point.x[free]) for point in points], axis=0)
-    if size.max(initial=0.0) > _SPREAD:
-        # (entries near zero are zeros found to rounding)
-        advice = "measure them in units in which they are near one"
-        kinds.append(("the entries of x", np.where(size > 1e-9, size, 0.0), columns, advice))
+    if size.max(initial=0.0) <= _SPREAD:
+        size[:] = 0.0
+    kinds = {
+        "the largest derivatives of the constraints": (of_rows, rows),
+        "the largest derivatives by the variables": (of_columns, columns),
+        "the derivatives of f": (of_f, columns),
+        "the entries of x": (np.where(size > 1e-9, size, 0.0), columns),  # smaller: rounded zeros
+    }
     spreads = []
-    for what, sizes, names, advice in kinds:
+    for what, (sizes, names) in kinds.items():
         nonzero = np.flatnonzero(sizes > 0.0)
         if nonzero.size and sizes[nonzero].max() / _SPREAD > sizes[nonzero].min():
             ends = (nonzero[pick(sizes[nonzero])] for pick in (np.argmin, np.argmax))
             low, high = ((names[i], float(sizes[i])) for i in ends)
-            spreads.append(Spread(what, low, high, advice))
+            spreads.append(Spread(what, low, high, _ADVICE[what]))
     return tuple(spreads)
 
 

@@ -26,13 +26,12 @@ from casadi_hybrid.utils.linear_algebra.sparse import general
 from casadi_hybrid.utils.status import PointStatus, StopReason
 
 _MANY = 5
-_LARGEST_QR = 5e9  # operations of the factorization beyond which dependence is not looked for
-_TERMS = 8  # of a combination, that a sentence names
+_LARGEST_QR = 5e9  # most operations of the factorization that looks for dependence
+_TERMS = 8  # most terms of a combination in a sentence
 _LARGE_MULTIPLIER = 1e6
 _RUNAWAY = (StopReason.UNBOUNDED, StopReason.DIVERGED)
-_UNFINISHED = (
-    StopReason.DIVERGED, StopReason.STALLED, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
-)  # fmt: skip
+_LIMITS = StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
+_UNFINISHED = (StopReason.DIVERGED, StopReason.STALLED, *_LIMITS)
 
 
 def findings(result: Answer) -> tuple[str, ...]:
@@ -158,11 +157,11 @@ class Dependence:
 
     def __str__(self) -> str:
         largest = sorted(self.combination, key=lambda part: -abs(part[1]))[:_TERMS]
-        parts = [f"{factor:.4g}·∇({name})" for name, factor in self.combination
-                 if (name, factor) in largest]  # fmt: skip
-        left = len(self.combination) - len(parts)
-        if left:
-            parts.append(f"{left} more with smaller factors")
+        terms = [part for part in self.combination if part in largest]
+        parts = [f"{factor:.4g}·∇({name})" for name, factor in terms]
+        more = len(self.combination) - len(parts)
+        if more:
+            parts.append(f"{more} more with smaller factors")
         if self.bounds:
             parts.append(f"the bounds on {listed(self.bounds)}")
         return f"∇({self.name}) = {' + '.join(parts) or '0'}".replace("+ -", "− ")

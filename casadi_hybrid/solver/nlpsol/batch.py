@@ -1,4 +1,4 @@
-"""Many solves by one call: over threads where C calls all functions, else one by one."""
+"""Many solves by one call: over threads if C calls all functions, else one by one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from casadi_hybrid.solver.nlpsol.runner import Runner
 from casadi_hybrid.solver.nlpsol.stats import stats_of
 from casadi_hybrid.solver.options.convention import INPUTS, OUTPUTS, STARTS, solves_in
 from casadi_hybrid.solver.result import Result
-from casadi_hybrid.solver.run import Run
-from casadi_hybrid.solver.start import start_values
+from casadi_hybrid.solver.run import Run, start_values
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Matrix, Vector, real_array
 from casadi_hybrid.utils.matrices import array_of
@@ -35,9 +34,9 @@ class Batch:
     """Many solves: their answers side by side, and the result of each.
 
     Attributes:
-        x, f, g, lam_x, lam_g, lam_p: as a solve gives them, in one array each: column k is of
-            solve k. Of an x or p that is a matrix of w columns w columns are.
-        success: of each whether x is a KKT point within the tolerance.
+        x, f, g, lam_x, lam_g, lam_p: the outputs in one array each; column k is of solve k. An x
+            or p that is a matrix of w columns has w columns of each solve.
+        success: True for each solve whose x is a KKT point within the tolerance.
         run: the run of solve k.
     """
 
@@ -75,56 +74,59 @@ def solve_many(
     """Solve many times; see :meth:`~casadi_hybrid.solver.nlpsol.solver.NlpSolver.batch`."""
     problem, limits = runner.problem, runner.limits
     shapes = shapes_of(problem)
-    given = {name: arguments.get(name) for name in INPUTS}
-    solves = {name: solves_in(value, shapes[name]) for name, value in given.items()}
+    values = {name: arguments.get(name) for name in INPUTS}
+    solves = {name: solves_in(value, shapes[name]) for name, value in values.items()}
     warm = _warm_starts(warm_start, max(solves.values()))
-    columns = _columns(given, solves, len(warm))
-    first = {**given, **{k: v[0] for k, v in columns.items()}}
+    columns = _columns(values, solves, len(warm))
+    first = values | {name: rows[0] for name, rows in columns.items()}
     start, _ = _checked(runner, first, 0, [None] * len(warm))
     engine = engine_of(problem, rows=runner.in_threads)
     core = engine.core(start.bounds, limits, repeated=True)
     core.fill(start, None)
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
-    for name, own in columns.items():
-        end = places[name].stop  # bounds of equations are none of it, and zero
-        numbers[:, end - own.shape[1] : end] = np.tile(own, (len(warm) // len(own), 1))
-    starts = {name: places[name] for name in STARTS if given[name] is None}
+    for name, rows_of in columns.items():
+        end = places[name].stop  # bounds of the equations stand before and stay zero
+        repetitions = len(warm) // len(rows_of)
+        numbers[:, end - rows_of.shape[1] : end] = np.tile(rows_of, (repetitions, 1))
+    starts = {name: places[name] for name in STARTS if values[name] is None}
     sides = _start(runner, numbers, starts, warm)
 
-    def given_of(k: int) -> dict[str, Vector]:
+    def arguments_of(k: int) -> dict[str, Vector]:
         row = {name: numbers[k, places[name]] for name in INPUTS}
         return row | {name: row[name][problem.m_h :] for name in ("lbg", "ubg")}
 
+    # One vectorized test of all solves; the checks with their messages run for suspects alone.
     for k in _doubtful(numbers, places).tolist():
-        _checked(runner, given_of(k), k, warm)
+        _checked(runner, arguments_of(k), k, warm)
     success, alone = np.zeros(len(warm), dtype=bool), list(range(len(warm)))
     if runner.in_threads:
         rows = Rows(numbers, *sides, places)
         solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.verdicts()
-    made: dict[int, Run] = {}
+    runs: dict[int, Run] = {}
     for k in alone:
-        made[k] = runner.run(given_of(k), warm[k])
-        if isinstance(raised := made[k].raised, KeyboardInterrupt):  # it ends more than this solve
+        runs[k] = runner.run(arguments_of(k), warm[k])
+        raised = runs[k].raised
+        if isinstance(raised, KeyboardInterrupt):  # it ends the whole batch
             raise raised
-        success[k] = made[k].result.success
+        success[k] = runs[k].result.success
         for name in OUTPUTS:
-            numbers[k, places[name]] = array_of(made[k].outputs[name]).ravel(order="F")
+            numbers[k, places[name]] = array_of(runs[k].outputs[name]).ravel(order="F")
 
     def run(k: int) -> Run:
         k = range(len(warm))[k]
-        if k not in made:
-            made[k] = Run(problem, limits, numbers[k], places, *rows.answer(k), rows.called)
-        return made[k]
+        if k not in runs:
+            runs[k] = Run(problem, limits, numbers[k], places, *rows.answer(k), rows.called)
+        return runs[k]
 
     runner.note(run(-1))
-    beside = {}
+    outputs = {}
     for name in OUTPUTS:
-        height, w = shapes[name]
-        beside[name] = numbers[:, places[name]].reshape(len(warm) * w, height).T
-    for array in (numbers, *beside.values()):  # results look at them
+        height, width = shapes[name]
+        outputs[name] = numbers[:, places[name]].reshape(len(warm) * width, height).T
+    for array in (numbers, *outputs.values()):  # results are views of them
         array.setflags(write=False)
-    return Batch(**beside, success=success, run=run)
+    return Batch(**outputs, success=success, run=run)
 
 
 def _warm_starts(warm_start: Result | Warm | None, most: int) -> Warm:
@@ -137,21 +139,21 @@ def _warm_starts(warm_start: Result | Warm | None, most: int) -> Warm:
     return warm
 
 
-def _columns(given: Mapping[str, Any], solves: Mapping[str, int], most: int) -> dict[str, Matrix]:
-    """The numbers of arguments that have them for several solves, a row a solve."""
-    for name, has in solves.items():
-        if most % has:
-            raise InputError(f"{name} has numbers for {has} solves, another argument for {most}")
-    several = ((name, has) for name, has in solves.items() if has > 1)
-    return {name: real_array(given[name], name).T.reshape(has, -1) for name, has in several}
+def _columns(values: Mapping[str, Any], solves: Mapping[str, int], most: int) -> dict[str, Matrix]:
+    """Values of the arguments that differ between solves, a row a solve."""
+    for name, count in solves.items():
+        if most % count:
+            raise InputError(f"{name} has numbers for {count} solves, another argument for {most}")
+    several = ((name, count) for name, count in solves.items() if count > 1)
+    return {name: real_array(values[name], name).T.reshape(count, -1) for name, count in several}
 
 
 def _checked(
-    runner: Runner, one: Mapping[str, Any], k: int, warm: Warm
+    runner: Runner, arguments: Mapping[str, Any], k: int, warm: Warm
 ) -> tuple[Numbers, WorkingSet | None]:
-    """The numbers of solve k; what is refused says of which solve, where there are several."""
+    """Return the values of solve k; among several solves an error names the column."""
     try:
-        return runner.checked(one, warm[k])
+        return runner.checked(arguments, warm[k])
     except InputError as error:
         if len(warm) == 1:
             raise
@@ -161,26 +163,26 @@ def _checked(
 def _start(
     runner: Runner, numbers: Vector, starts: Mapping[str, slice], warm: Warm
 ) -> tuple[Any, Any]:
-    """Write what warm starts give; their working sets, a row of each, and which solves have one."""
+    """Write the values of the warm starts; return their working sets by row, and a mask of them."""
     sides = np.zeros((len(warm), runner.problem.n + runner.problem.m), dtype=np.int8)
-    there = np.zeros(len(warm), dtype=np.int8)
-    for known, alike in groupby(range(len(warm)), key=warm.__getitem__):
-        if known is None:
+    has_sides = np.zeros(len(warm), dtype=np.int8)
+    for result, solves in groupby(range(len(warm)), key=warm.__getitem__):
+        if result is None:
             continue
-        rows = list(alike)
+        rows = list(solves)
         _checked(runner, {}, rows[0], warm)
-        values = start_values(known, runner.problem, None, None, None)
+        values = start_values(result, runner.problem, None, None, None)
         for name, value in zip(STARTS, values, strict=True):
             if name in starts:
                 numbers[rows, starts[name]] = value
-        if known.success:
-            there[rows] = 1
-            sides[rows] = np.concatenate((known.working_set.x, known.working_set.g))
-    return sides, there
+        if result.success:
+            has_sides[rows] = 1
+            sides[rows] = np.concatenate((result.working_set.x, result.working_set.g))
+    return sides, has_sides
 
 
 def _doubtful(numbers: Vector, places: Mapping[str, slice]) -> NDArray[np.intp]:
-    """The solves with numbers that are not finite, or bounds that leave nothing between them."""
+    """Return the solves with values that are not finite, or with crossed bounds."""
     bad = np.zeros(len(numbers), dtype=bool)
     for name in ("p", *STARTS):
         bad |= ~np.isfinite(numbers[:, places[name]]).all(axis=1)

@@ -10,8 +10,8 @@ times b, all linear in the seeds, dx = iy + d and dλ = bw, where
     [ bJi       b − 1 ] [ w ] = [ e − b(g_p dp + J d)   ]
 
 and dμ = −d(∇f + Jᵀλ) where a > 0. The matrix is symmetric, so the reverse mode solves with the same
-one. σ is found in numbers and has no derivative: a second derivative holds while the active set
-stays what it is.
+one. σ is computed in numbers and has no derivative: a second derivative holds while the active set
+stays the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Active(Columns):
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         x, lam_x, lam_g, p, *bounds = (array_of(value).ravel() for value in arguments)
-        if np.isnan(x).any():  # of a solve without numbers, which has no slopes either
+        if np.isnan(x).any():  # the solve had no values, so there are no slopes either
             return [ca.DM.nan(*shape) for shape in self._out]
         solution = Solution(x, lam_x, lam_g)
         soft_x, soft_g = self._sensitivities.softness(solution, p, Bounds(*bounds))
@@ -54,18 +54,21 @@ class _Active(Columns):
         return [ca.DM(side) for side in sides]
 
 
+def _symbols(labels: Sequence[str], rows: dict[str, int], columns: int = 1) -> dict[str, ca.MX]:
+    return {label: ca.MX.sym(label, rows[label], columns) for label in labels}
+
+
 class _Point:
-    """What both modes need at a solution: symbols, who is active, and the matrix."""
+    """Symbols, active limits and matrix at a solution, for both modes."""
 
     def __init__(self, of: Derivatives, seeded: Sequence[str], directions: int) -> None:
-        given, known, self.seeds = (
-            {label: ca.MX.sym(label, of.rows[label], columns) for label in labels}
-            for labels, columns in ((_INPUTS, 1), (OUTPUTS, 1), (seeded, directions))
-        )
-        self.symbols = [*given.values(), *known.values(), *self.seeds.values()]
-        x, lam_x, lam, p = known["x"], known["lam_x"], known["lam_g"], given["p"]
-        self.at = x, lam, p, known["f"], known["g"], -lam_x, -known["lam_p"]  # as slopes have it
-        sides = of.active(x, lam_x, lam, p, *map(given.get, _SIDES))
+        inputs, outputs = _symbols(_INPUTS, of.rows), _symbols(OUTPUTS, of.rows)
+        self.seeds = _symbols(seeded, of.rows, directions)
+        self.symbols = [*inputs.values(), *outputs.values(), *self.seeds.values()]
+        x, lam_x, lam, p = outputs["x"], outputs["lam_x"], outputs["lam_g"], inputs["p"]
+        # Arguments and results of Derivatives._slopes, whose signs are those of ∇L.
+        self.at = x, lam, p, outputs["f"], outputs["g"], -lam_x, -outputs["lam_p"]
+        sides = of.active(x, lam_x, lam, p, *(inputs[side] for side in _SIDES))
         self.on = on = dict(zip(_SIDES, sides, strict=True))
         self.a = a = on["lbx"] + on["ubx"]
         self.b = b = on["lbg"] + on["ubg"]
@@ -77,7 +80,7 @@ class _Point:
 
     def solve(self, upper: ca.MX, lower: ca.MX) -> tuple[ca.MX, ca.MX]:
         """(iy, bw) for right-hand sides, a column a direction."""
-        # CasADi's own test for a singular matrix is absolute; `_Active` has made a relative one.
+        # CasADi's test for a singular matrix is absolute; the relative one is in _Active.
         step = ca.solve(self._K, ca.vertcat(upper, lower), "qr", {"eps": 0.0})
         n = upper.size1()
         return self.i * step[:n, :], self.b * step[n:, :]
@@ -86,19 +89,19 @@ class _Point:
 class Derivatives:
     """Directional derivatives of (solver, x0, p, bounds, lam0) → (x, f, g, lam_x, lam_g, lam_p).
 
-    All columns; bounds of g are those of all rows (h; g), and the first is a number that names the
-    solver. Keep the object while its functions are in use: CasADi holds no reference to a Python
-    callback.
+    All are columns. Bounds of g are those of all rows (h; g), and the first is a number that names
+    the solver. Keep the object while its functions are in use: CasADi holds no reference to a
+    Python callback.
     """
 
     def __init__(self, problem: Problem) -> None:
         rows_in, rows_out = columns_of(problem)
         self.rows = dict(zip((*_INPUTS, *OUTPUTS), (1, *rows_in, *rows_out), strict=True))
-        self._found = _Active(problem)
-        given = self._found.mx_in()
-        # Steps of the active set are no slopes.
-        none = {"is_diff_in": [False] * 8, "is_diff_out": [False] * 4, "never_inline": True}
-        self.active = ca.Function("active", given, self._found.call(given), none)
+        self._callback = _Active(problem)
+        symbols = self._callback.mx_in()
+        # The sides are constant but for steps of the active set, which are no slopes.
+        constant = {"is_diff_in": [False] * 8, "is_diff_out": [False] * 4, "never_inline": True}
+        self.active = ca.Function("active", symbols, self._callback.call(symbols), constant)
         kind = type(problem.x)
         x, lam, p = (kind.sym(label, self.rows[label]) for label in ("x", "lam_g", "p"))
         f, g = problem.graph.call([x, p], True, False)
@@ -132,9 +135,9 @@ class Derivatives:
         v, w = point.solve(point.i * to_x, point.b * (s["lam_g"] + to_lam))
         through_x, _, through_p = back(*at, 0, -w, -v, 0)
         to_d, on = to_x + v + through_x, point.on
-        adjoints = {side: on[side] * to_d if side[-1] == "x" else (on[side] > 0) * w
-                    for side in _SIDES}  # fmt: skip
+        adjoints = {side: on[side] * to_d for side in ("lbx", "ubx")}
+        adjoints |= {side: (on[side] > 0) * w for side in ("lbg", "ubg")}
         adjoints["p"] = to_p + through_p
-        # The solver and the starts have none.
+        # Adjoints of the solver's number and of the starts are zero.
         out = [adjoints.get(label, ca.MX(self.rows[label], directions)) for label in _INPUTS]
         return ca.Function(name, point.symbols, out)

@@ -1,4 +1,4 @@
-"""The CasADi Function behind a solver: what mapping, symbols and derivatives go through."""
+"""The CasADi Function behind a solver, for maps, symbols and derivatives."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ else:
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Source = Callable[[], "derivatives.Derivatives"]
 _FAR = {"lbx": -np.inf, "ubx": np.inf, "lbg": -np.inf, "ubg": np.inf}
-# CasADi holds no reference to a Python callback, and a graph in which one is dead raises. What has
-# become a Function may be in any graph, so it stays for as long as the process lives.
+# CasADi holds no reference to a Python callback, and a graph with a dead one raises. A Function may
+# be in any graph, so its callback stays for as long as the process lives.
 _KEPT: list[ca.Callback] = []
 
 
 class _SolveCallback(Columns):
-    """(solver, x0, p, …, lam_g0) → (x, …, lam_p) in columns, as solves of the engine in graphs.
+    """(solver, x0, p, …, lam_g0) → (x, …, lam_p) in columns, as solves of the core in graphs.
 
     Bounds of g are those of all rows, equations first.
     """
@@ -49,7 +49,7 @@ class _SolveCallback(Columns):
         slopes = [False, *(label not in STARTS for label in INPUTS)]
         super().__init__(name, (1, *rows[0]), rows[1], is_diff_in=slopes)
 
-    def get_name_in(self, i: int) -> str:
+    def get_name_in(self, i: int) -> str:  # CasADi prints the names where a solve raises
         return ("solver", *INPUTS)[i]
 
     def get_name_out(self, i: int) -> str:
@@ -68,16 +68,16 @@ class _SolveCallback(Columns):
 class _Derivative(Columns):
     """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
 
-    CasADi takes it when the Function of a solve is made, and it is seldom called: what stands
-    behind it is made when it is.
+    CasADi takes it when the Function of a solve is made, and seldom calls it: the derivatives are
+    made at the first call.
     """
 
     def __init__(self, of: Source, name: str, mode: str, directions: int, rows: Rows) -> None:
         self._of, self._mode, self._directions = of, mode, directions
         inputs, outputs = (1, *rows[0]), rows[1]
-        seeds, found = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
+        seeds, results = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
         name = f"{mode}{directions}_{name}"
-        super().__init__(name, inputs + outputs, found, seeds=seeds, directions=directions)
+        super().__init__(name, inputs + outputs, results, seeds=seeds, directions=directions)
 
     def eval(self, arguments: Sequence[ca.DM]) -> list[ca.DM]:
         return [ca.densify(value) for value in self._made.call(arguments)]
@@ -107,14 +107,14 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
 def callback(
     name: str, problem: Problem, solve: Solve, pool: Pool | None = None
 ) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
-    """What puts a solve in numbers, as of :class:`_SolveCallback`, into a graph.
+    """Return the function that puts a solve, as of :class:`_SolveCallback`, into a graph.
 
-    With ``pool`` no Python is called for it, except for derivatives.
+    With ``pool`` it calls no Python, except for derivatives.
     """
     of, rows = cache(lambda: derivatives.Derivatives(problem)), columns_of(problem)
     if pool is None:
-        own_name, handle = ca.Function.fix_name(name + "_solve"), ca.MX(0)
-        function = _SolveCallback(own_name, of, rows, solve)
+        handle = ca.MX(0)
+        function = _SolveCallback(ca.Function.fix_name(name + "_solve"), of, rows, solve)
         _KEPT.append(function)
     else:
         modes, handle = product(("fwd", "adj"), pool.widths), without_c(pool.handle)
@@ -125,35 +125,36 @@ def callback(
 def make_function(
     name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]]
 ) -> ca.Function:
-    """The solver as a Function with CasADi's names, shapes and defaults.
+    """Return the solver as a Function with CasADi's names, shapes and defaults.
 
-    ``solved`` takes the eight columns and gives the six, in a graph.
+    CasADi has one default number an input. If the problem has several for one input, the default is
+    NaN, which no input may be, and the Function puts the problem's in its place.
 
-    CasADi knows one default number an input. Where the problem has several for one, that is NaN,
-    which no input may be, and the Function puts the problem's in its place.
+    Args:
+        solved: the six columns of the outputs from the eight of the inputs, in a graph.
     """
     shapes = shapes_of(problem)
     symbols = {label: ca.MX.sym(label, *shapes[label]) for label in INPUTS}
     columns, defaults = [], []
-    for (label, symbol), known in zip(symbols.items(), defaults_of(problem), strict=True):
+    for (label, symbol), values in zip(symbols.items(), defaults_of(problem), strict=True):
         column = ca.vec(symbol)
-        common = float(known[0]) if known.size else _FAR.get(label, 0.0)
-        if not (known == common).all():
+        common = float(values[0]) if values.size else _FAR.get(label, 0.0)
+        if not (values == common).all():
             common = np.nan
-            column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(known))
+            column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(values))
         defaults.append(common)
         if label in ("lbg", "ubg") and problem.m_h:
             column = ca.vertcat(ca.DM.zeros(problem.m_h), column)
         columns.append(column)
-    found = zip(OUTPUTS, solved(columns), strict=True)
-    outputs = {label: ca.reshape(value, shapes[label]) for label, value in found}
-    # Not written out where it is called: so it may stand among SX too.
+    results = zip(OUTPUTS, solved(columns), strict=True)
+    outputs = {label: ca.reshape(value, shapes[label]) for label, value in results}
+    # Never inlined: then it can be called with SX too.
     options = {"default_in": defaults, "never_inline": True}
     name = ca.Function.fix_name(name)
     return ca.Function(name, symbols | outputs, [*INPUTS], [*OUTPUTS], options)
 
 
 def defaults_of(problem: Problem) -> list[Vector]:
-    """The default numbers of each input, as many as it has entries; zeros where there are none."""
-    known, rows = map(problem.defaults.given.get, NUMBERS), columns_of(problem)[0]
-    return [np.zeros(n) if one is None else one for one, n in zip(known, rows, strict=True)]
+    """Default values of each input, one an entry; zeros without a default."""
+    values, rows = map(problem.defaults.given.get, NUMBERS), columns_of(problem)[0]
+    return [np.zeros(n) if value is None else value for value, n in zip(values, rows, strict=True)]

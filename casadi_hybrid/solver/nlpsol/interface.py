@@ -22,22 +22,22 @@ def nlpsol(
 ) -> NlpSolver:
     """Make a solver for min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, as ``ca.nlpsol`` does.
 
-    Where the barrier iteration stalls, or has no answer after 400 steps, other runs follow:
-    roots of the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and
-    times count all of them. Success is judged by the unscaled residuals with the bounds as given;
-    what rounding leaves where large terms cancel does not count
+    If the barrier iteration stalls, or has no answer after 400 steps, other phases follow: roots of
+    the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and times count
+    all of them. Success is judged by the unscaled residuals with the bounds as given; rounding
+    errors of cancelling terms do not count
     (:func:`casadi_hybrid.problem.point.residuals.beyond_rounding`).
 
     Args:
         name: name of the solver, for messages.
         solver: ``"hybrid"`` (or ``"auto"``), the primal–dual barrier method of this package.
-        nlp: CasADi's dictionary: ``x``, and where there are any ``p``, ``f``, ``g``; SX or MX.
-            As in CasADi x and g may be rows and p a matrix, read column by column, and all may be
-            structures of ``casadi.tools``. Or one of CasADi's other forms: a ``ca.Function``
-            (x, p) → (f, g), a ``ca.NlpBuilder``, the name of a shared library or ``.c`` file with
-            such a function ``nlp``; or an ``.nl`` file, with its bounds and start as defaults. Or a
-            :class:`~casadi_hybrid.Problem`, with its default numbers; its equations come first in
-            g and lam_g, and have no lbg and ubg.
+        nlp: CasADi's dictionary: ``x``, and optionally ``p``, ``f``, ``g``; SX or MX. As in CasADi
+            x and g may be rows and p a matrix, read column by column, and all may be structures of
+            ``casadi.tools``. Or one of CasADi's other forms: a ``ca.Function`` (x, p) → (f, g), a
+            ``ca.NlpBuilder``, the name of a shared library or ``.c`` file with such a function
+            ``nlp``; or an ``.nl`` file, with its bounds and start as defaults. Or a
+            :class:`~casadi_hybrid.Problem`, with its defaults; its equations come first in g and
+            lam_g, and have no lbg and ubg.
         options: a dictionary with any of these (name, default, effect):
 
             tol  1e-08  scaled optimality error to reach (as IPOPT's ``tol``)
@@ -97,9 +97,9 @@ def nlpsol(
             four settings above (``mu_init`` not where a script starts warm by it),
             ``hessian_approximation`` and ``print_level`` (5 and more print the log; without it
             nothing is printed) are translated. The other options of CasADi and IPOPT are accepted
-            where there is nothing to switch (``calc_lam_p``, ``verbose``, ``sb``, …), refused with
-            the reason where an answer would be another one without them, or left out, and one
-            :class:`~casadi_hybrid.solver.options.foreign.OptionWarning` names all of those.
+            if they have no effect here (``calc_lam_p``, ``verbose``, ``sb``, …), refused with the
+            reason if they change the answer, or left out; one
+            :class:`~casadi_hybrid.solver.options.foreign.OptionWarning` names those left out.
             ``{"hybrid": {…}}`` is for this solver alone, with its own options or IPOPT's. An option
             given twice with different values is refused.
 
@@ -146,9 +146,9 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
         raise InputError("helper_options are for a dictionary; a Problem has its own derivatives")
     graph = Problem.from_nlp(nlp).graph
     x, p = (ca.MX.sym(label, graph.size1_in(i)) for i, label in enumerate("xp"))
-    chosen = {**(options.helper_options or {}), "never_inline": True}
+    function_options = {**(options.helper_options or {}), "never_inline": True}
     try:
-        helper = ca.Function("nlp", [x, p], graph.call([x, p]), chosen)
+        helper = ca.Function("nlp", [x, p], graph.call([x, p]), function_options)
     except (RuntimeError, NotImplementedError) as error:
         raise InputError(
             f"helper_options are not understood by CasADi: {last_line(error)}"
@@ -158,11 +158,14 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
 
 
 def _problem(nlp: Mapping[str, Any] | Problem, name: str, options: NlpOptions) -> Problem:
-    labels, derivatives = ("constraint_names", "variable_names"), options.derivatives
-    names = {label: getattr(options, label) for label in labels}
+    derivatives = options.derivatives
+    names: dict[str, Any] = {
+        "constraint_names": options.constraint_names,
+        "variable_names": options.variable_names,
+    }
     if not isinstance(nlp, Problem):
         return Problem.from_nlp(nlp, name=name, derivatives=derivatives, **names)
-    if any(given is not None for given in names.values()):
+    if any(labels is not None for labels in names.values()):
         raise InputError(
             "constraint_names and variable_names are for a dictionary: a Problem has its own"
         )

@@ -12,16 +12,16 @@ from casadi_hybrid.utils.errors import InputError, suggest
 
 
 class ProblemFunctions(dict[str, ca.Function]):
-    """``nlp``, (x, p) → (f, g) of a problem in the user's shapes, and what CasADi derives of it.
+    """``nlp``, (x, p) → (f, g) of a problem in the user's shapes, and its derivatives by CasADi.
 
-    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first. What
-    the user gave in place of a derivative is given back. With ``scalar`` what is derived is turned
+    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first. A
+    derivative that the user supplied is returned as it is. With ``scalar`` the others are turned
     into scalar operations (SX).
     """
 
     def __init__(self, problem: Problem, *, scalar: bool) -> None:
-        given = ((label, getattr(problem.derivatives, own)) for label, own in CACHED.items())
-        super().__init__((label, function) for label, function in given if function)
+        supplied = {label: getattr(problem.derivatives, name) for label, name in CACHED.items()}
+        super().__init__((label, function) for label, function in supplied.items() if function)
         kind, shapes = type(problem.x), shapes_of(problem)
         x, p = (kind.sym(label, *shapes[label]) for label in "xp")
         f, g = problem.graph.call([ca.vec(x), ca.vec(p)], True, False)
@@ -32,6 +32,6 @@ class ProblemFunctions(dict[str, ca.Function]):
     def __missing__(self, name: str) -> ca.Function:
         if name not in DERIVED:
             raise InputError(f"no function {name!r}{suggest(name, (*DERIVED, 'nlp'))}")
-        made = derived(self["nlp"], name)
-        self[name] = made.expand() if self._scalar else made
+        function = derived(self["nlp"], name)
+        self[name] = function.expand() if self._scalar else function
         return self[name]

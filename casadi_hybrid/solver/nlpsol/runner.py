@@ -1,4 +1,4 @@
-"""One solver's runs: numbers in, CasADi's outputs and statistics out."""
+"""The solves of one solver by nlpsol: values in, CasADi's outputs and statistics out."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.stats import stats_of
 from casadi_hybrid.solver.options.convention import INPUTS, OUTPUTS, columns_of
 from casadi_hybrid.solver.options.options import NlpOptions
-from casadi_hybrid.solver.run import Run, Session, solve
-from casadi_hybrid.solver.start import read_start
+from casadi_hybrid.solver.run import Run, Session, read_start, solve
 from casadi_hybrid.utils.errors import InputError, MissingNumberError, warn
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.late import LateModule
@@ -40,10 +39,10 @@ Outputs = dict[str, ca.DM]
 
 
 class SolveError(RuntimeError):
-    """A solve did not succeed and ``error_on_fail`` was set, or its time was over at once.
+    """A solve failed with ``error_on_fail``, or its time was over before the first evaluation.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.Result`; None where no point was looked at.
+        result: the :class:`~casadi_hybrid.Result`; None if no point was evaluated.
     """
 
     def __init__(self, message: str, result: Result | None) -> None:
@@ -55,7 +54,7 @@ class SolveError(RuntimeError):
 
 
 class _Noted(threading.local):
-    """A thread's last run, and how many solves there had been in graphs until then."""
+    """A thread's last run, and the number of solves in graphs until then."""
 
     last: tuple[int, Run | None] = 0, None
 
@@ -67,17 +66,17 @@ class Runner(Session):
         problem.functions  # noqa: B018  made now, not at the first call
         super().__init__(problem, options.limits)
         self.name, self.options = name, options
-        if self.limits.max_time < np.inf:  # no solve in time makes it
-            problem.parameter_gradient  # noqa: B018
+        if self.limits.max_time < np.inf:
+            problem.parameter_gradient  # noqa: B018  made now, not within a deadline
         self._silent = options.iteration_callback is None and not options.log
         checks = options.warn_initial_bounds or problem.m_h or problem.shapes
         self._plain = self._silent and options.warm and not checks
         self.compiled = machine_code(problem, options.compile)
-        """The functions as machine code, where they were asked for."""
+        """The functions as machine code, if requested."""
         self._of_thread = _Noted()
         self._of_any = self._of_thread.last
         self.pool: Pool | None = None
-        """The memory of solves in graphs, where C makes them: of these only inputs are kept."""
+        """The memory of solves in graphs by C, of which only inputs are kept."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.problem, self.options)
@@ -87,9 +86,9 @@ class Runner(Session):
     def run(
         self, given: Mapping[str, Any], warm_start: Result | None, limits: Limits | None = None
     ) -> Run:
-        """Solve for the arguments by name, under other limits where they are given.
+        """Solve for the arguments by name, under other limits if given.
 
-        The run is not noted, and it keeps what was raised.
+        The run is not noted, and its exception is not raised.
         """
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
@@ -105,7 +104,7 @@ class Runner(Session):
     def checked(
         self, named: Mapping[str, Any], warm_start: Result | None
     ) -> tuple[Numbers, WorkingSet | None]:
-        """The checked numbers of a solve, and what it tries first."""
+        """Return the checked values of a solve, and the working set that it tries first."""
         problem = self.problem
         given = {name: _repeated(named.get(name)) for name in INPUTS}
         given["p"] = as_column(given["p"], problem.shapes.get("p"))
@@ -116,16 +115,16 @@ class Runner(Session):
         return read_start(problem, warm_start, **given)
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
-        """Solve at the columns that a graph gives: all eight, bounds of all rows.
+        """Solve at the columns of a graph: all eight, bounds of all rows.
 
-        Where one has no numbers there are none in the answer, with a warning and statistics of a
-        solve that failed: a graph may have many solves side by side, and an exception would take
-        the answers of all. With ``error_on_fail`` it is raised.
+        NaN in an argument gives NaN outputs, a warning, and the statistics of a failed solve: a
+        graph may have many solves side by side, and an exception would take the answers of all.
+        With ``error_on_fail`` it is raised.
         """
         row = [array_of(argument).ravel() for argument in arguments]
         run = self._solve_row(row)
         if run is None or isinstance(run.undefined, MissingNumberError):
-            self._lacks_numbers(row)  # warns, or raises what is wrong
+            self._lacks_numbers(row)
         if run is None:
             raise InputError("the bounds of the equations must be zero")
         self.note(run)
@@ -133,7 +132,7 @@ class Runner(Session):
         return [ca.vec(output) for output in run.outputs.values()]
 
     def _solve(self, core: Core, limits: Limits | None = None) -> Run | None:
-        """Solve for the values that a core holds; None where it refuses them."""
+        """Solve for the values that a core holds; None if it refuses them."""
         problem, options = self.problem, self.options
         callback = watch = None
         if not self._silent:
@@ -156,7 +155,7 @@ class Runner(Session):
         return run
 
     def _after_python(self, run: Run) -> None:
-        """Keep what a function in Python raised for the caller; else compute lam_p."""
+        """Keep the exception of a function in Python for the caller; else compute lam_p."""
         result, outputs = run.result, run.outputs
         late = run.late or result.stop is StopReason.TIME_LIMIT
         error = None if late or result.success else result.error
@@ -164,7 +163,7 @@ class Runner(Session):
             run.raised = error.__cause__
             run.raised.add_note(f"{error}. The best point is in the solver's result.")
             return
-        outputs["lam_p"] = ca.DM.nan(self.problem.n_p, 1)  # where a failure has no slope
+        outputs["lam_p"] = ca.DM.nan(self.problem.n_p, 1)  # stays if a failed solve has no slope
         if late:
             return
         with suppress(*() if result.success else (RuntimeError,)):
@@ -172,9 +171,9 @@ class Runner(Session):
             outputs["lam_p"] = -ca.densify(self.problem.parameter_gradient(*point))
 
     def _solve_row(self, row: Sequence[Vector]) -> Run | None:
-        """Solve for unchecked numbers, bounds of all rows; None for bad ones.
+        """Solve for unchecked values, bounds of all rows; None for bad ones.
 
-        Where one is missing, outputs are NaN, and the run's ``undefined`` says which.
+        If a value is NaN, outputs are NaN, and the run's ``undefined`` names it.
         """
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self.limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
@@ -189,8 +188,8 @@ class Runner(Session):
         return run
 
     def returned(self, run: Run) -> Outputs:
-        """Note a run and return its outputs; raises what :meth:`complain` does."""
-        # As by note(): a warm solve takes as long as twenty calls of functions.
+        """Note a run and return its outputs; raises as :meth:`complain`."""
+        # Inlined note(): a warm solve takes as long as twenty Python calls.
         calls = 0 if self.pool is None else self.pool.data.calls
         self._of_any = self._of_thread.last = calls, run
         if run.raised is not None or self.options.error_on_fail:
@@ -207,11 +206,11 @@ class Runner(Session):
 
     @property
     def in_threads(self) -> bool:
-        """True where solves can run side by side, since no Python is called in them."""
+        """True if solves call no Python, so that they can run side by side."""
         return self._plain and engine_of(self.problem).evaluate is not None
 
     def complain(self, run: Run) -> None:
-        """Raise what a run has left to be raised: a user's own, or :class:`SolveError`."""
+        """Raise the exception of a user's function in a run, or :class:`SolveError`."""
         if run.raised is not None:
             raise run.raised
         if self.options.error_on_fail and not run.result.success:
@@ -224,21 +223,21 @@ class Runner(Session):
     # --- solves in graphs, and the last one -------------------------------------------------------
 
     def pool_for_graphs(self) -> Pool | None:
-        """The memory of solves in graphs; None where these call Python."""
+        """The memory of solves in graphs; None if these call Python."""
         from casadi_hybrid.core.binding.in_graph import Pool  # noqa: PLC0415 - of graphs alone
 
         python = not self._silent or self.options.error_on_fail
         if self.pool is None and not python and engine_of(self.problem).evaluate is not None:
+            sizes, warm = columns_of(self.problem), self.options.warm
             self.pool = Pool(
-                self.problem, self.limits, columns_of(self.problem), warm_starts=self.options.warm,
-                no_numbers=self._lacks_numbers,
-            )  # fmt: skip
+                self.problem, self.limits, sizes, warm_starts=warm, no_numbers=self._lacks_numbers
+            )
         return self.pool
 
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
-        """Warn of an argument without a number; return True where there is one.
+        """Warn of an argument with NaN; return False if there is none.
 
-        What is bad otherwise is refused, and with ``error_on_fail`` this too.
+        Other bad values are refused; with ``error_on_fail`` NaN too.
         """
         missing = None if self.options.error_on_fail else _missing(row)
         if missing is None:
@@ -250,23 +249,23 @@ class Runner(Session):
         return True
 
     def note(self, run: Run) -> None:
-        """Make a run the last one, of the asking thread and of all."""
+        """Make a run the last one, of this thread and of all."""
         calls = 0 if self.pool is None else self.pool.data.calls
         self._of_any = self._of_thread.last = calls, run
 
     def last(self) -> Run:
-        """The last run of the asking thread, or of any where that has made none.
+        """The last run of this thread, or of any thread if this one has made none.
 
-        What was solved in a graph is solved once more.
+        A solve in a graph is repeated, since only its inputs are kept.
         """
-        pool, (calls, own) = self.pool, self._of_thread.last
-        run = own or self._of_any[1]
+        pool, (calls, of_thread) = self.pool, self._of_thread.last
+        run = of_thread or self._of_any[1]
         if pool is not None:
             mine = pool.last(calls, threading.get_ident())
-            found = mine or (None if own else pool.last(self._of_any[0]))
-            again = found and self._solve_row(found[1])
-            if found and again:
-                run, self._of_any = again, (found[0], again)
+            inputs = mine or (None if of_thread else pool.last(self._of_any[0]))
+            again = inputs and self._solve_row(inputs[1])
+            if inputs and again:
+                run, self._of_any = again, (inputs[0], again)
                 if mine:
                     self._of_thread.last = self._of_any
         if run is None:
@@ -278,13 +277,13 @@ class Runner(Session):
 
 
 def _repeated(value: Any) -> Any:
-    """A list of one number as that number, which CasADi repeats."""
+    """Replace a list of one number by the number, which CasADi repeats."""
     row = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1)
     return value[0] if row and len(value) == 1 and np.ndim(value[0]) == 0 else value
 
 
 def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
-    """The first entry of the arguments that is NaN, or infinite and no bound."""
+    """Return the first entry of the arguments that is NaN, or infinite and no bound."""
     for name, values in zip(INPUTS, row, strict=True):
         bad = np.isnan(values) if name[:2] in ("lb", "ub") else ~np.isfinite(values)
         if bad.any():
@@ -294,7 +293,7 @@ def _missing(row: Sequence[Vector]) -> MissingNumberError | None:
 
 
 def _warn_outside(problem: Problem, numbers: Numbers) -> None:
-    from casadi_hybrid.solver.explain.diagnosis import listed  # noqa: PLC0415 - where it is asked for
+    from casadi_hybrid.solver.explain.diagnosis import listed  # noqa: PLC0415 - seldom
 
     x0, bounds = numbers.x0, numbers.bounds
     outside = np.flatnonzero((x0 < bounds.lbx) | (x0 > bounds.ubx))

@@ -1,4 +1,4 @@
-"""The solver object of CasADi's calling convention: numbers quickly, all else as a Function."""
+"""The solver object of CasADi's calling convention: a fast call for numbers, else a Function."""
 
 from __future__ import annotations
 
@@ -42,40 +42,38 @@ else:
     stored = LateModule("casadi_hybrid.solver.nlpsol.text")
 
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
-"""Whose blocks a mapping names, where it is not the last letter of the argument."""
+"""Blocks that a mapping names, if not those of the argument's last letter."""
 _SOLVING = 0.9
-"""Part of the time of a call in which steps may begin; the rest is for the answer."""
+"""Share of the time of a call in which steps may begin; the rest is for the answer."""
 
 
-def _itself(made: Any, _memo: Any = None) -> Any:
-    return made
+def _itself(solver: Any, _memo: Any = None) -> Any:
+    return solver
 
 
 class NlpSolver(ca.Function):  # type: ignore[misc]
     """A nonlinear program ready to be solved for any start, parameters and bounds.
 
-    Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` as what ``ca.nlpsol`` makes. Call
-    it with CasADi's arguments: with numbers it solves, with symbols it becomes part of a graph,
-    which has derivatives with respect to p and the bounds, of any order while the active set stays
-    the same (:mod:`casadi_hybrid.solver.nlpsol.derivatives`). Matrices with k times as many
-    columns are k solves (see also :meth:`batch`), and ``map``, ``mapaccum`` and ``factory`` work as
-    of any Function.
+    Made by :func:`~casadi_hybrid.nlpsol`, and a ``ca.Function`` like a solver of ``ca.nlpsol``.
+    Called with numbers it solves. Called with symbols it becomes part of a graph, which has
+    derivatives with respect to p and the bounds, of any order while the active set stays the same
+    (:mod:`casadi_hybrid.solver.nlpsol.derivatives`). Matrices with k times as many columns are k
+    solves (see also :meth:`batch`); ``map``, ``mapaccum`` and ``factory`` work as usual.
 
     It can be pickled and copied; :meth:`save` and :meth:`serialize` are pickles too, in a form that
     ``ca.Function`` reads as well. CasADi cannot write it as C: :meth:`generate` is refused, no
-    compiler takes the code of a graph around it, and ``jit`` raises. :meth:`export` is available.
+    compiler takes the code of a graph around it, and ``jit`` raises. Use :meth:`export`.
 
-    In a graph and in a map solves run without Python's lock, so that ``map(N, "thread")`` is as
-    parallel as there are cores. They take turns where Python is called: with an
-    ``iteration_callback``, ``log`` or ``error_on_fail``, and for functions that run Python. Ctrl-C
-    ends a solve in a graph; for those that a map has on other threads it waits.
+    In a graph and in a map solves run without Python's lock, so ``map(N, "thread")`` uses all
+    cores. Solves that call Python take turns: those with an ``iteration_callback``, ``log`` or
+    ``error_on_fail``, or with functions in Python. Ctrl-C ends a solve in a graph, but waits for
+    the solves of a map on other threads.
 
-    Several threads may call one object at once: each call has its own evaluators, and
-    :meth:`stats`, :attr:`result` and :meth:`explain` speak of the last call of the asking thread
-    (of any thread, where the asking one has made none).
+    Several threads may call one object at once. :meth:`stats`, :attr:`result` and :meth:`explain`
+    report the last call of the asking thread, or of any thread if the asking one has made none.
 
-    Once it is used as more than numbers in, numbers out, what is behind the Function stays in
-    memory until the process ends: a graph built from it may outlive it.
+    A solver that was used in a graph stays in memory until the process ends: the graph may outlive
+    this object.
     """
 
     # ``ca.Function.__init__`` is not called: ``this`` makes the object of CasADi when needed.
@@ -83,7 +81,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         self._runner, self._name, self._problem = runner, runner.name, runner.problem
 
     def name(self) -> str:
-        """The name given to it."""
+        """Name of the solver."""
         return self._name
 
     def class_name(self) -> str:
@@ -118,89 +116,87 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         warm_start: Result | None = None,
         **unknown: Any,
     ) -> Any:
-        """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, or put that into a graph.
+        """Solve min f(x, p) s.t. lbg ≤ g(x, p) ≤ ubg, lbx ≤ x ≤ ubx, or put the solve into a graph.
 
-        With symbols among the arguments symbols come back. With matrices of k columns for one (or k
-        times those of a matrix) there are k solves, and the answers stand side by side. A single
-        number stands for all entries, as in CasADi. What is left out has the default of the
-        problem; that of a dictionary is CasADi's: no bounds, and zeros.
+        With symbols among the arguments the outputs are symbols. Matrices of k columns for one (or
+        k times those of a matrix) are k solves, with the answers side by side. A single number
+        stands for all entries, as in CasADi. An omitted argument has the default of the problem;
+        for a dictionary that is CasADi's: no bounds, and zeros.
 
         Args:
-            *in_order: all of :meth:`name_in` by position, as CasADi takes them; then a tuple comes
-                back.
-            x0: start, 0 by default; moved inside its bounds where it is not.
+            *in_order: all of :meth:`name_in` by position; then a tuple is returned.
+            x0: start, 0 by default; moved inside its bounds.
             p: parameter values.
             lbx, ubx, lbg, ubg: bounds; equal ones fix a variable or make an equation.
-            lam_x0, lam_g0: multipliers of a solution nearby, 0 by default. Where any is not zero,
-                the active set they name is tried first, by Newton steps from x0 as it is (a warm
-                start); where that does not solve the problem, the cold barrier iteration runs,
-                which starts from a least-squares estimate of its own.
+            lam_x0, lam_g0: multipliers of a solution nearby, 0 by default. If any is not zero, the
+                active set they name is tried first, by Newton steps from x0 as it is (a warm
+                start). If the warm start fails, the cold barrier iteration runs, from its own
+                least-squares estimate of the multipliers.
             warm_start: the :attr:`result` of a solve nearby, of this solver or of one of the same
-                size. It gives x0, lam_x0 and lam_g0 where they are not given, and the working set
-                to try first. Parameters and bounds are those of this call. For a receding
-                horizon shift x and the multipliers yourself and give those: which entries belong
-                to which stage only you know.
+                size. It supplies x0, lam_x0 and lam_g0 if omitted, and the working set to try
+                first. Parameters and bounds are those of this call. For a receding horizon shift x
+                and the multipliers yourself: only you know which entries belong to which stage.
             **unknown: refused.
 
         Returns:
             ``x``, ``f``, ``g`` at the best point found; ``lam_x`` and ``lam_g`` of
             L = f + lam_gᵀg + lam_xᵀx, positive at an active upper bound; ``lam_p`` = −∂L/∂p,
-            CasADi's sign. All are ``DM``. A solve that fails returns its best point too; ask
+            CasADi's sign. All are ``DM``. A failed solve returns its best point too; see
             :meth:`stats` or :attr:`result`.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
-            SolveError: where the solve fails and ``error_on_fail`` is set.
+            SolveError: if the solve fails and ``error_on_fail`` is set.
         """
         if not (in_order or unknown):
             run = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
             if run is not None:
                 return self._runner.returned(run)
         values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
-        given = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
+        named = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
         check_names(unknown, ("warm_start",))
         if in_order:
-            if any(value is not None for value in given.values()):
+            if any(value is not None for value in named.values()):
                 raise InputError("give all arguments by position, or all by name")
             return tuple(self.call(in_order))
-        if any(isinstance(value, ca.MX | ca.SX) for value in given.values()):
+        if any(isinstance(value, ca.MX | ca.SX) for value in named.values()):
             if warm_start is not None:
                 raise InputError("warm_start is for numbers; give x0, lam_x0 and lam_g0")
-            return self._in_graph(given)
+            return self._in_graph(named)
         shapes = shapes_of(self._problem)
-        if any(solves_in(value, shapes[label]) > 1 for label, value in given.items()):
-            batch = batches.solve_many(self._runner, given, warm_start)
-            # What runs on threads has no callback, so nothing was raised where there is a solution.
+        if any(solves_in(value, shapes[label]) > 1 for label, value in named.items()):
+            batch = batches.solve_many(self._runner, named, warm_start)
+            # A solve on a thread has no callback: only a failed one can have raised.
             failed = np.flatnonzero(~batch.success).tolist()
             for k in failed if self._runner.in_threads else range(len(batch)):
                 self._runner.complain(batch.run(k))
             return batch.outputs()
-        return self._runner.returned(self._runner.run(given, warm_start))
+        return self._runner.returned(self._runner.run(named, warm_start))
 
     def within(
         self, seconds: float = np.inf, iterations: int | None = None, **given: Any
     ) -> Result:
-        """Solve under limits of this call, and return the best point until then.
+        """Solve under limits of this call, and return the best point within them.
 
-        No evaluation of the problem's functions begins when the time is over. lam_p is not
-        computed, and nothing that a function of the problem raises comes out: the result says so.
+        No evaluation of the problem's functions begins after the time. lam_p is not computed.
+        Exceptions of the problem's functions are not raised: the result has them.
 
         Args:
-            seconds: of wall-clock time from the call on.
-            iterations: at most so many; those of the options by default.
+            seconds: wall-clock time from the call on.
+            iterations: limit of the steps; that of the options by default.
             **given: CasADi's arguments x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, by name.
 
         Raises:
             InputError: for a bad argument, before any evaluation.
-            SolveError: where no function was evaluated in time; its result is None.
+            SolveError: if no function was evaluated in time; its result is None.
         """
-        began, runner, known = time.perf_counter(), self._runner, self._runner.limits
+        began, runner, defaults = time.perf_counter(), self._runner, self._runner.limits
         if seconds != np.inf:
             positive(seconds, "seconds")
-        steps = known.max_iter if iterations is None else count(iterations, "iterations")
+        steps = defaults.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
-        most = min(known.max_time, seconds * _SOLVING)
-        limits = changed(known, max_time=most, max_iter=min(steps, known.max_iter))
+        max_time = min(defaults.max_time, seconds * _SOLVING)
+        limits = changed(defaults, max_time=max_time, max_iter=min(steps, defaults.max_iter))
         run = runner.quick([given.get(name) for name in INPUTS], None, limits)
         if run is None:
             with evaluating_until(began + seconds):
@@ -226,19 +222,18 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     ) -> batches.Batch:
         """Solve many times: an argument has a column for each solve, or one for all of them.
 
-        They run over threads at once where the engine in C does them, warm or cold, else one by
-        one. Each has the numbers, to the last bit, that it has alone; one that fails, or whose
-        functions raise, harms no other.
+        Solves by C run on threads, warm or cold; others one by one. Each has the values, to the
+        last bit, that it has alone. A failed solve or an exception harms no other.
 
         Args:
-            warm_start: the result of a solve nearby for all, or a list with one for each (None: for
-                that one there is none). See :meth:`__call__`.
-            threads: at most so many; by default as many as the process may use cores.
+            warm_start: the result of a solve nearby for all, or a list with one or None for each.
+                See :meth:`__call__`.
+            threads: largest number of threads; by default the cores that the process may use.
             **given: CasADi's arguments x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0, by name.
 
         Returns:
             x, f, g, lam_x, lam_g and lam_p in columns, ``success``, and the result of each solve.
-            :attr:`result` and :meth:`stats` speak of the last one.
+            :attr:`result` and :meth:`stats` are those of the last one.
 
         Raises:
             InputError: for bad numbers of any solve, before the first.
@@ -276,20 +271,19 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
                 f"call needs a dictionary or a list of {', '.join(INPUTS)}, all {len(INPUTS)} of "
                 "them; name the arguments to leave some out, as in solver(x0=…, ubg=…)"
             )
-        found = self(**dict(zip(INPUTS, arguments, strict=True)))
-        return [found[label] for label in OUTPUTS]
+        outputs = self(**dict(zip(INPUTS, arguments, strict=True)))
+        return [outputs[label] for label in OUTPUTS]
 
     def stats(self) -> dict[str, Any]:
         """Statistics of the last call under CasADi's keys.
 
-        ``success`` is whether x is a KKT point within ``residual_tol``; ``stop_reason`` the name of
+        ``success`` is True for a KKT point within ``residual_tol``. ``stop_reason`` is the name of
         a :class:`~casadi_hybrid.utils.status.StopReason`, ``point_status`` that of a
-        :class:`~casadi_hybrid.utils.status.PointStatus`; ``return_status`` IPOPT's word nearest to
-        both and ``unified_return_status`` CasADi's ``SOLVER_RET_*``; ``iterations`` lists by the
-        fields of ``IterationRecord``, one entry for the start and one for each of ``iter_count``
-        iterations. Changing the dictionary changes nothing here.
-        A call that the engine solved in a graph is solved again for this, to the same bits; times
-        are then those of the second solve.
+        :class:`~casadi_hybrid.utils.status.PointStatus`, ``return_status`` IPOPT's nearest word and
+        ``unified_return_status`` CasADi's ``SOLVER_RET_*``. ``iterations`` has lists by the fields
+        of ``IterationRecord``, one entry for the start and one for each of ``iter_count``
+        iterations. A call in a graph is solved again, to the same bits; times are then those of the
+        second solve.
 
         Raises:
             RuntimeError: before the first call.
@@ -300,7 +294,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     def result(self) -> Result:
         """The last call's result with residuals and both statuses.
 
-        After an exception in a user's function, or Ctrl-C, the best point until then.
+        After an exception in a user's function, or Ctrl-C, it has the best point until then.
 
         Raises:
             RuntimeError: before the first call.
@@ -308,7 +302,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._runner.last().result
 
     def explain(self) -> str:
-        """Say in sentences how the last call ended; see ``result.explain()``."""
+        """Explain the end of the last call in sentences; see ``result.explain()``."""
         return self.result.explain()
 
     @property
@@ -317,12 +311,12 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._runner.options
 
     def get_function(self, name: str | None = None) -> Any:
-        """The functions of the problem by the names and signatures of CasADi's solvers.
+        """Return a function of the problem by the names and signatures of CasADi's solvers.
 
         Args:
             name: ``"nlp"``, ``"nlp_f"``, ``"nlp_g"``, ``"nlp_fg"``, ``"nlp_grad_f"``,
-                ``"nlp_jac_g"``, ``"nlp_hess_l"`` or ``"nlp_grad"``; without one the names of those
-                that IPOPT's plugin has come back.
+                ``"nlp_jac_g"``, ``"nlp_hess_l"`` or ``"nlp_grad"``; without a name the list of
+                the names that IPOPT's plugin has.
 
         Raises:
             InputError: for another name.
@@ -330,20 +324,20 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return list(LISTED) if name is None else self._of_problem[name]
 
     def has_function(self, name: str) -> bool:
-        """True where :meth:`get_function` lists the name."""
+        """Return True if :meth:`get_function` lists the name."""
         return name in LISTED
 
     def map(self, *arguments: Any) -> ca.Function:
-        """``ca.Function.map``; what it makes can be pickled as the solver can.
+        """``ca.Function.map``; the map can be pickled as the solver can.
 
-        Of a solver, ``"inline"`` inlines nothing, as with CasADi's own: it is ``"unroll"``.
+        ``"inline"`` is ``"unroll"``, as with CasADi's own solvers, which are not inlined.
         """
         if len(arguments) > 1 and arguments[1] == "inline":
             arguments = (arguments[0], "unroll", *arguments[2:])
         return Made(self, "map", arguments)
 
     def mapaccum(self, *arguments: Any) -> ca.Function:
-        """``ca.Function.mapaccum``; what it makes can be pickled as the solver can."""
+        """``ca.Function.mapaccum``; the Function can be pickled as the solver can."""
         return Made(self, "mapaccum", arguments)
 
     def oracle(self) -> ca.Function:
@@ -351,7 +345,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         return self._of_problem["nlp"]
 
     def generate(self, *_file: Any, **_options: Any) -> str:
-        """Refused: what CasADi would write does not run."""
+        """Refused: CasADi's code of a solver does not run."""
         raise InputError("CasADi cannot write this solver as C; its export(folder) writes it whole")
 
     def generate_dependencies(self, fname: str, opts: Mapping[str, Any] | None = None) -> str:
@@ -373,30 +367,30 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     ) -> Export:
         """Write the solver as C99 that needs no library, for machines without Python.
 
-        Written is the whole method: it gives the numbers and the verdicts that this solver gives.
-        The solver is called here with the arguments; the solution is the start that is stored
-        beside the code. ``print(compare(export))`` of
-        :mod:`casadi_hybrid.core.export.compare` compiles it and compares its answers.
+        The code is the whole method, with the values and verdicts of this solver. The solver is
+        called with the arguments; its solution is the start that is stored beside the code.
+        ``print(compare(export))`` of :mod:`casadi_hybrid.core.export.compare` compiles the code and
+        compares its answers.
 
         Args:
-            folder: where, made where it is missing; files of the same names are replaced, and so
+            folder: folder to write, made if missing; files of the same names are replaced, and so
                 is the core of another version.
-            name: what names begin with; the solver's by default.
+            name: prefix of the names in C; the solver's name by default.
             loop: solves to compare with Python, as changes of the arguments, each from the
-                solution before. A generator may look at :attr:`result` for its next change.
-            loops: whether what repeats, as stages do, is written once; by default where straight
-                code is long.
-            cold: whether the whole method is written; else the warm mode alone, Newton steps from
-                the multipliers of a solution nearby, with less code and memory.
+                previous solution. A generator may read :attr:`result` for its next change.
+            loops: True to write repeated parts, such as stages, once; by default if straight code
+                is long.
+            cold: True for the whole method; False for the warm mode alone, Newton steps from the
+                multipliers of a solution nearby, with less code and memory.
             **arguments: x0, p, lbx, ubx, lbg, ubg of the call. They decide the kinds of bounds
                 (fixed, equation, inequality, none), which stay.
 
         Returns:
-            What was written.
+            Record of the written files.
 
         Raises:
-            InputError: for a bad argument, a solve that fails, a function that cannot be written.
-            OSError: where the folder cannot be written to.
+            InputError: for a bad argument, a failed solve, or a function that cannot be written.
+            OSError: if the folder cannot be written to.
         """
         import pathlib  # noqa: PLC0415
 
@@ -409,29 +403,29 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         name = check_name(self._name if name is None else name)
         check_problem(self._problem)
 
-        def solve(**given: Any) -> Result:
-            self(**given)
+        def solve(**changed_arguments: Any) -> Result:
+            self(**changed_arguments)
             return self.result
 
         first, cases = gather(solve, arguments, loop, cold=cold)
         return write(self._problem, self.options.limits, cases, folder, name, loops, first)
 
     def serialize(self, options: Mapping[str, Any] | None = None) -> str:
-        """The solver as text, a pickle in CasADi's form: for :meth:`deserialize`, and CasADi's.
+        """Return the solver as text, a pickle in CasADi's form, for both ``deserialize``.
 
-        ``ca.Function.deserialize`` makes a Function of it that gives the same numbers, and can be
-        part of graphs that CasADi itself writes down. It has no derivatives and no statistics, and
-        needs Python with this package in the process and the library that the text names, one of
-        this installation. :meth:`deserialize` gives back the whole solver, on any machine.
+        :meth:`deserialize` returns the whole solver, on any machine. ``ca.Function.deserialize``
+        returns a Function with the same outputs, which CasADi can write down within graphs. The
+        Function has no derivatives and no statistics, and needs this package in the process and
+        the library of this installation that the text names.
 
         Raises:
-            InputError: where a function of the problem is Python code, as a ``ca.Callback`` is.
+            InputError: if a function of the problem is Python code, as a ``ca.Callback`` is.
         """
         return str(stored.function_of(self._runner).serialize(dict(options or {})))
 
     @staticmethod
     def deserialize(text: str) -> NlpSolver:
-        """The solver that :meth:`serialize` made text of. Take texts you trust: it is a pickle.
+        """Return the solver of a text by :meth:`serialize`. Take texts you trust: it is a pickle.
 
         Raises:
             InputError: for other text.
@@ -444,7 +438,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
     @staticmethod
     def load(fname: str) -> NlpSolver:
-        """The solver that :meth:`save` wrote. Take files you trust: it is a pickle.
+        """Return the solver that :meth:`save` wrote. Take files you trust: it is a pickle.
 
         Raises:
             InputError: for another file.
@@ -455,9 +449,9 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._runner,)
 
-    __copy__ = __deepcopy__ = _itself  # nothing of it changes but its last result, as in CasADi
+    __copy__ = __deepcopy__ = _itself  # only its last result changes, as in CasADi
 
-    __hash__ = object.__hash__  # CasADi's makes what is behind the Function
+    __hash__ = object.__hash__  # CasADi's would make the Function
 
     def __str__(self) -> str:
         return str(self._signature).rpartition(" ")[0] + " NlpSolver"
@@ -476,37 +470,38 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
 
     @cached_property
     def _of_problem(self) -> oracles.ProblemFunctions:
-        # The derivatives first and scalar operations then, where both were asked for.
+        # With both options derivatives are taken before the expansion to scalar operations.
         scalar = self.options.expand and self.options.postpone_expand
         return oracles.ProblemFunctions(self._problem, scalar=scalar)
 
-    def _in_graph(self, given: dict[str, Any]) -> Any:
-        """Call the Function with symbols; what is left out has the problem's default."""
+    def _in_graph(self, arguments: dict[str, Any]) -> Any:
+        """Call the Function with symbols; an omitted argument has the problem's default."""
         problem = self._problem
-        for (label, value), known in zip(given.items(), defaults_of(problem), strict=True):
+        for (label, value), default in zip(arguments.items(), defaults_of(problem), strict=True):
             if value is None or isinstance(value, Mapping):
                 blocks = problem.blocks[_BLOCKS.get(label, label[-1])]
-                numbers = by_block(value or {}, blocks, known, label, infinite=True)
-                given[label] = ca.reshape(ca.DM(numbers), *shapes_of(problem)[label])
-        return ca.Function.call(self, given)
+                numbers = by_block(value or {}, blocks, default, label, infinite=True)
+                arguments[label] = ca.reshape(ca.DM(numbers), *shapes_of(problem)[label])
+        return ca.Function.call(self, arguments)
 
 
-def _asked(method: Callable[..., Any]) -> Callable[..., Any]:
+def _of_signature(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
-    def ask(self: NlpSolver, *which: Any) -> Any:
-        return method(self._signature, *which)
+    def describe(self: NlpSolver, *arguments: Any) -> Any:
+        return method(self._signature, *arguments)
 
-    return ask
+    return describe
 
 
-# What a script asks of inputs and outputs is answered without a Function that could be in a graph.
-for _label, _method in vars(ca.Function).items():
-    if _label.endswith(("_in", "_out")):
-        setattr(NlpSolver, _label, _asked(_method))
+# Methods as size1_in and name_out describe the signature alone. CasADi's own would make the
+# Function, whose callback stays in memory until the process ends; there are about 50 of them.
+for _name, _method in vars(ca.Function).items():
+    if _name.endswith(("_in", "_out")):
+        setattr(NlpSolver, _name, _of_signature(_method))
 
 
 class Made(ca.Function):  # type: ignore[misc]
-    """A Function that CasADi makes of a solver, made again where it is unpickled."""
+    """A Function that CasADi makes of a solver; unpickling makes it again."""
 
     def __init__(self, solver: NlpSolver, how: str, arguments: tuple[Any, ...]) -> None:
         self._recipe = solver, how, arguments

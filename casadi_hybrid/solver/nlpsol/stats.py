@@ -1,4 +1,4 @@
-"""Statistics of a solve under CasADi's keys, and IPOPT's words for how it ended."""
+"""Statistics of a solve under CasADi's keys, and IPOPT's words for its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
     records = LateModule("casadi_hybrid.solver.record.record")
     results = LateModule("casadi_hybrid.solver.solve")
 
-# IPOPT's words, by which scripts ask how a solve ended.
+# IPOPT's words: scripts compare return_status with them.
 _IPOPT = {
     StopReason.ITERATION_LIMIT: "Maximum_Iterations_Exceeded",
     StopReason.TIME_LIMIT: "Maximum_WallTime_Exceeded",
@@ -30,7 +30,7 @@ _IPOPT = {
     StopReason.STALLED: "Search_Direction_Becomes_Too_Small",
 }
 
-# CasADi's words for those of IPOPT.
+# CasADi's words for IPOPT's.
 _UNIFIED = {
     "Solve_Succeeded": "SOLVER_RET_SUCCESS",
     "Maximum_Iterations_Exceeded": "SOLVER_RET_LIMITED",
@@ -44,13 +44,14 @@ LISTED = ("nlp_f", "nlp_g", "nlp_grad", "nlp_grad_f", "nlp_hess_l", "nlp_jac_g")
 
 
 def unified_status(end: Ending) -> str:
-    """CasADi's ``SOLVER_RET_*`` word. What has no word there is ``SOLVER_RET_UNKNOWN``."""
-    at_edge = end.stop is StopReason.STALLED and end.error is not None  # of where f or g is defined
+    """CasADi's ``SOLVER_RET_*`` word; ``SOLVER_RET_UNKNOWN`` without a closer one."""
+    # Stalled at the edge of the domain of f or g.
+    at_edge = end.stop is StopReason.STALLED and end.error is not None
     return _UNIFIED.get(return_status(end), "SOLVER_RET_NAN" if at_edge else "SOLVER_RET_UNKNOWN")
 
 
 def return_status(end: Ending) -> str:
-    """IPOPT's word for how a solve ended, where it has one."""
+    """IPOPT's word for the end of a solve; ``Internal_Error`` without one."""
     if end.success:
         return "Solve_Succeeded"
     if end.stop is StopReason.STALLED and end.point is PointStatus.INFEASIBLE_STATIONARY:
@@ -59,17 +60,16 @@ def return_status(end: Ending) -> str:
 
 
 def stats_of(run: Run) -> dict[str, Any]:
-    """The statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
+    """Return the statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
 
     ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
-    with one entry more than that. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
+    with one entry more than steps. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
 
-    f, ∇f, g and J_g come from one fused call. Its seconds stand under ``nlp_jac_g``: the other
-    three come with it. Where derivatives are finite differences, trial points are evaluated
-    without them: ``nlp_f`` and ``nlp_g`` count these too, and ``nlp_f`` has their seconds.
-    Processor time is wall time: nothing waits. ``functions`` is ``"interpreted"``,
-    ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``, with a note why not
-    where that was asked for.
+    f, ∇f, g and J_g come from one fused call, whose seconds stand under ``nlp_jac_g``. With finite
+    differences, trial points are evaluated without derivatives: ``nlp_f`` and ``nlp_g`` count these
+    too, and ``nlp_f`` has their seconds. Processor time is wall time: nothing waits. ``functions``
+    is ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``;
+    the note says why requested compilation is missing.
     """
     end: Ending = run.__dict__.get("result") or results.end_of(run)
     calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))

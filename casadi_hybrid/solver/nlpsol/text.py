@@ -1,10 +1,10 @@
 """A solver as a text that ``ca.Function.deserialize`` reads, and the solver out of such a text.
 
-CasADi writes down no Python code. What it does write is an external function: the path of its
-library and the words it was configured with. So the text holds the path of a library of the package
-(``stored.c``) and the pickle of the solver as its word; where CasADi reads it, the library asks the
-Python of that process for the solver. In a process without Python, or where the library is not at
-its place, CasADi cannot read it. :func:`runner_of` needs neither: it finds the pickle.
+CasADi writes down no Python code, but external functions: the path of a library and the words that
+configure it. So the text holds the path of a library of the package (``stored.c``), and the pickle
+of the solver as its word. When CasADi reads the text, the library asks the Python of the process
+for the solver. A process without Python or without the library at its path cannot read the text.
+:func:`runner_of` needs neither: it finds the pickle.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from casadi_hybrid.utils.matrices import array_of
 _NAME = "hybrid_stored"
 _BEGIN, _END = b"casadi-hybrid-solver:", b";"
 _WRONG = "text must be what NlpSolver.serialize returned"
-# A Function that was read may be in any graph, and CasADi does not tell when the last one has gone.
+# A Function that was read may be in any graph, and CasADi does not report the end of the last one.
 _KEPT: dict[tuple[float, ...], Runner] = {}
 
 
 def function_of(runner: Runner) -> ca.Function:
-    """The solver as a Function that CasADi can write down, for :func:`runner_of` too."""
+    """Return the solver as a Function that CasADi can write down, for :func:`runner_of` too."""
     pickled = pickle.dumps(runner)
     word = _BEGIN + base64.b64encode(zlib.compress(pickled)) + _END
     try:  # CasADi writes callbacks down, but does not read them
@@ -49,18 +49,18 @@ def function_of(runner: Runner) -> ca.Function:
     inner = ca.external(_NAME, load(_NAME)._name, {"config_args": [word.decode("ascii")]})
     first, second = _key(word)
     key = ca.vertcat(without_c(first), second)
-    return make_function(runner.name, runner.problem, lambda given: inner.call([*given, key]))
+    return make_function(runner.name, runner.problem, lambda columns: inner.call([*columns, key]))
 
 
 def runner_of(text: str) -> Runner:
-    """The solver in what CasADi wrote; other text is refused. A pickle: take texts you trust."""
+    """Return the solver in a text of CasADi; refuse other text. A pickle: take texts you trust."""
     # CasADi writes two letters a byte, the lower half first.
     begin, end = ("".join(chr(97 + c % 16) + chr(97 + c // 16) for c in w) for w in (_BEGIN, _END))
     pattern = f"{begin}(?:[a-p]{{2}})*?{end}"
-    found = re.search(pattern, text) if isinstance(text, str) else None
-    if found is None:
+    match = re.search(pattern, text) if isinstance(text, str) else None
+    if match is None:
         raise InputError(_WRONG)
-    halves = np.frombuffer(found[0].encode(), np.uint8).reshape(-1, 2) - 97
+    halves = np.frombuffer(match[0].encode(), np.uint8).reshape(-1, 2) - 97
     return _unpacked((halves[:, 0] + 16 * halves[:, 1]).tobytes())
 
 
@@ -74,7 +74,7 @@ def _unpacked(word: bytes) -> Runner:
 
 
 def _key(word: bytes) -> tuple[float, ...]:
-    """Numbers that name a solver: 96 bits of its checksum, each half a whole number exactly."""
+    """Two numbers that name a solver: 96 bits of its checksum, each half an exact integer."""
     digest = hashlib.sha256(word).digest()
     return tuple(float(int.from_bytes(digest[i : i + 6], "big")) for i in (0, 6))
 
@@ -97,8 +97,8 @@ def evaluate(arguments_at: int, results_at: int, interrupted: int) -> None:
         sizes_in, sizes_out = columns_of(runner.problem)
         columns = [ca.DM(copied(arguments[i], size)) for i, size in enumerate(sizes_in)]
         for i, column in enumerate(runner.evaluate(columns)):
-            place = results[i]
-            if place:  # CasADi has none for an output that nobody needs
-                ct.memmove(place, array_of(column).ctypes.data, 8 * sizes_out[i])
+            target = results[i]
+            if target:  # CasADi passes NULL for an unused output
+                ct.memmove(target, array_of(column).ctypes.data, 8 * sizes_out[i])
     except KeyboardInterrupt:
         ct.c_int.from_address(interrupted).value = 1

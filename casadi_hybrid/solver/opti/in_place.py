@@ -20,15 +20,14 @@ class in_place(AbstractContextManager["in_place"]):
 
     From the call on ``ca.nlpsol(name, "ipopt", …)`` makes a :func:`casadi_hybrid.nlpsol`, and
     ``ca.Opti`` is a :class:`casadi_hybrid.Opti` whose ``solver("ipopt", …)`` is
-    ``solver("hybrid", …)``. Options are handed over as they are; other solvers, and all else of
-    CasADi, stay. Call it before the library is imported: what has copied a name by
-    ``from casadi import …``, or derived a class from ``ca.Opti``, keeps the one it found.
+    ``solver("hybrid", …)``. Options are passed on unchanged; other solvers and the rest of CasADi
+    stay. Call it before the library is imported: a module that has copied a name by
+    ``from casadi import …``, or derived a class from ``ca.Opti``, keeps CasADi's.
 
-    ``with in_place(): …``, or :meth:`restore`, puts CasADi's own back; solvers that were made stay
-    what they are.
+    ``with in_place(): …``, or :meth:`restore`, puts CasADi's own back; existing solvers stay.
 
     Attributes:
-        made: how many solvers were asked for, by ``"nlpsol with ipopt"`` and the like.
+        made: number of solvers made, by ``"nlpsol with ipopt"`` and the like.
 
     Example:
         >>> import casadi as ca
@@ -64,7 +63,7 @@ class in_place(AbstractContextManager["in_place"]):
         return f"<in_place: {dict(self.made) or 'no solver asked for yet'}>"
 
     def restore(self) -> None:
-        """Put back what was there before."""
+        """Put back the previous names."""
         ca.nlpsol, ca.Opti = self._theirs
 
     def __exit__(self, *_: object) -> None:

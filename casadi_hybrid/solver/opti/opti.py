@@ -12,8 +12,7 @@ from casadi import Opti as CasadiOpti  # the one that in_place() replaces
 
 from casadi_hybrid.problem.point.limits import METHOD_NAMES
 from casadi_hybrid.solver.nlpsol.stats import return_status, stats_of, unified_status
-from casadi_hybrid.solver.opti.names import refuse_sparse
-from casadi_hybrid.solver.opti.program import Program, filled, make_function
+from casadi_hybrid.solver.opti.program import Program, filled, make_function, refuse_sparse
 from casadi_hybrid.solver.opti.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.solver.options.options import NlpOptions
 from casadi_hybrid.solver.run import Run
@@ -25,14 +24,14 @@ HYBRID = METHOD_NAMES[0]
 class Opti(ca.OptiAdvanced):  # type: ignore[misc]
     """``ca.Opti`` with ``opti.solver("hybrid")``; everything else is as CasADi documents it.
 
-    With linear scales the solver sees the scaled problem, to which its tolerances apply. Values and
-    multipliers are those of the problem as it is written; ``solution.result`` and what
-    ``solution.explain()`` says are of the scaled one.
+    With linear scales the solver solves the scaled problem, to which its tolerances apply. Values
+    and multipliers are those of the problem as written; ``solution.result`` and
+    ``solution.explain()`` are about the scaled one.
 
     Args:
-        problem: ``"nlp"`` or ``"conic"``, as in CasADi; or a ``ca.Opti`` made elsewhere. Then this
-            is another name of that problem: what is stated, set or solved by one is seen by
-            the other. Give it ``existing.copy()`` to leave that as it is.
+        problem: ``"nlp"`` or ``"conic"``, as in CasADi; or an existing ``ca.Opti``. Then both are
+            names of the same problem: a statement, value or solve of one is one of the other. Pass
+            ``existing.copy()`` to leave the existing one unchanged.
 
     Example:
         >>> opti = Opti()
@@ -61,7 +60,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
             problem._passed_on(self)
 
     def _passed_on(self, other: Opti) -> Opti:
-        """Give another Opti of the same problem the solver and what it has found; return it."""
+        """Give another Opti of the same problem the solver and its last run; return it."""
         other._options, other._program, other._run = self._options, self._program, self._run
         return other
 
@@ -69,12 +68,10 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         """Choose the solver.
 
         Args:
-            name: ``"hybrid"`` (or ``"auto"``), or one of CasADi's, which is used then as in any
-                ``ca.Opti``.
-            plugin_options, solver_options: those of :func:`~casadi_hybrid.nlpsol`, in either.
-                What the second has that is not among them is read as an option of IPOPT:
-                translated, or named in an
-                :class:`~casadi_hybrid.solver.options.foreign.OptionWarning`.
+            name: ``"hybrid"`` (or ``"auto"``), or one of CasADi's solvers.
+            plugin_options, solver_options: options of :func:`~casadi_hybrid.nlpsol`, in either.
+                An unknown one among the second is read as an option of IPOPT: translated, or named
+                in an :class:`~casadi_hybrid.solver.options.foreign.OptionWarning`.
 
         Raises:
             InputError: for an unknown option or a bad value.
@@ -96,10 +93,10 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         super().solver(HYBRID)
 
     def callback(self, fh: Callable[[int], Any] | None = None) -> None:
-        """Have ``fh(i)`` called once at every iteration, when ``debug.value`` gives its iterate.
+        """Have ``fh(i)`` called at every iteration, when ``debug.value`` gives the iterate.
 
-        i counts steps from 0. It takes the place of the option ``iteration_callback``. Without
-        ``fh`` it is removed.
+        i counts steps from 0. It replaces the option ``iteration_callback``; without ``fh`` it is
+        removed.
         """
         super().callback(fh)
         self._listener = fh
@@ -107,24 +104,22 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
     def solve(self) -> Any:
         """Solve from the values of ``set_initial``.
 
-        Where those name multipliers (``opti.lam_g``), the active set they name is tried first.
-        Nothing is built again while neither problem nor options have changed.
+        Multipliers among them (``opti.lam_g``) make a warm start: the active set they name is tried
+        first. Solver and derivatives are reused until the problem or the options change.
 
         Returns:
-            An :class:`~casadi_hybrid.solver.opti.solution.OptiSolution`, which has all
-            that ``ca.OptiSol`` has.
+            An :class:`~casadi_hybrid.solver.opti.solution.OptiSolution`, a ``ca.OptiSol``.
 
         Raises:
-            InputError: for what cannot be solved here: a discrete variable, a semidefinite
-                constraint, or crossed bounds.
-            RuntimeError: as in CasADi, where a parameter has no value or nothing is to be solved.
-            OptiSolveError: where the solve fails. It has the solution at the best point, and so
-                has ``opti.debug.value``.
+            InputError: for a discrete variable, a semidefinite constraint, or crossed bounds.
+            RuntimeError: as in CasADi, for a parameter without value or an empty problem.
+            OptiSolveError: if the solve fails. It has the solution at the best point, as has
+                ``opti.debug.value``.
         """
         return self._solve(accept_limit=False)
 
     def solve_limited(self) -> Any:
-        """Solve as :meth:`solve`, and accept the point where a limit of steps or time ends it."""
+        """Solve as :meth:`solve`, and accept the point at a limit of steps or time."""
         return self._solve(accept_limit=True)
 
     def _solve(self, accept_limit: bool) -> Any:
@@ -134,8 +129,8 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         self._run = None
         program = self._built(node)
         Opti.solve_prepare(self)
-        found, self._run = program.solve(node, node.arg(), self._listener)
-        node.res(found)
+        outputs, self._run = program.solve(node, node.arg(), self._listener)
+        node.res(outputs)
         solution = OptiSolution(self.copy(), self._run)
         limited = accept_limit and unified_status(solution.result) == "SOLVER_RET_LIMITED"
         if not solution.success and (self._options.error_on_fail or not limited):
@@ -147,7 +142,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         return solution
 
     def _built(self, node: Any) -> Program:
-        """The program of the problem as it is now, made where there is none."""
+        """Program of the present problem, built if it has changed."""
         assert self._options is not None
         if node.problem_dirty():
             refuse_sparse(node)
@@ -160,7 +155,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         """Statistics of the last solve under CasADi's keys, see :meth:`NlpSolver.stats`.
 
         Raises:
-            RuntimeError: where the problem has not been solved since it was changed.
+            RuntimeError: if the problem was not solved after its last change.
         """
         if self._options is None:
             return dict(super().stats())
@@ -174,19 +169,19 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         return return_status(self._run.result)
 
     def to_function(self, name: str, *arguments: Any) -> ca.Function:
-        """A Function that solves the problem; its arguments are those of CasADi.
+        """Return a Function that solves the problem; the arguments are those of CasADi.
 
         A failed solve raises with the option ``error_on_fail`` only.
 
         Args:
             name: a valid CasADi name.
-            *arguments: inputs (symbols of the Opti, or ``vertcat`` of them; what is none of them
-                has its value of now), results (any expressions), names of both, options of a
+            *arguments: inputs (symbols of the Opti, or ``vertcat`` of them; other symbols have
+                their present values), results (any expressions), names of both, options of a
                 ``ca.Function``; or a dictionary and the names of inputs and results.
 
         Raises:
-            RuntimeError: where an input is no symbol of this problem.
-            InputError: for arguments that do not fit.
+            RuntimeError: for an input that is no symbol of this problem.
+            InputError: for other arguments than these.
         """
         if self._options is None:
             return super().to_function(name, *arguments)
@@ -194,32 +189,32 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         return make_function(name, node, self._built(node), arguments)
 
     def set_initial(self, *assignments: Any) -> None:
-        """As in CasADi: ``(x, 3)``, or a list as ``[x == 3]``, as ``sol.value_variables()`` is."""
+        """Set starts by ``(x, 3)`` or a list ``[x == 3]``, as of ``sol.value_variables()``."""
         super().set_initial(*map(filled, assignments))
 
     def set_value(self, *assignments: Any) -> None:
-        """As in CasADi: ``(p, 3)``, or a list as ``[p == 3]``, as ``sol.value_parameters()`` is."""
+        """Set parameters by ``(p, 3)`` or a list ``[p == 3]``, as of ``sol.value_parameters()``."""
         super().set_value(*map(filled, assignments))
 
     def value(self, expression: Any, *assignments: Any) -> Any:
-        """As in CasADi: of any expression, also with values of a list as ``[x == 2]``."""
+        """Return the value of any expression, also at the values of a list ``[x == 2]``."""
         return super().value(expression, *map(filled, assignments))
 
     def copy(self) -> Any:
-        """A copy with the same solver and nothing else in common; it has no callback."""
+        """Return an independent copy with the same solver and no callback."""
         return self._passed_on(Opti(super().copy()))
 
     debug = advanced = property(copy)
-    """A copy, as in CasADi. The methods for a closer look are those of any Opti here."""
+    """A copy, as in CasADi; its methods are those of any Opti here."""
 
     def baked_copy(self) -> Any:
-        """A copy that is baked."""
+        """Return a baked copy."""
         return self._passed_on(Opti(super().baked_copy()))
 
     def solve_prepare(self) -> None:
-        """Read start, parameters and bounds, which ``arg()`` returns then."""
+        """Read start, parameters and bounds, which ``arg()`` then returns."""
         if self._options is not None:
-            # CasADi would count iterations of a callback that only its own solvers have.
+            # Unset: CasADi would count the iterations of a callback of its own solvers.
             super().callback_class()
         super().solve_prepare()
 
@@ -228,8 +223,8 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         if self._options is None:
             return dict(super().solve_actual(arg))
         node = ca.OptiAdvanced(self)
-        found, self._run = self._built(node).solve(node, arg, None)
-        return found
+        outputs, self._run = self._built(node).solve(node, arg, None)
+        return outputs
 
     def _casadi_solver(self) -> Any:
         if self._options is None:
@@ -237,15 +232,15 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         return ca.Function() if self._program is None else self._program.solver
 
     def g_index_reduce_g(self, i: int) -> int:
-        """Row i itself: no row becomes a bound here."""
+        """Row i itself, since no row becomes a bound here."""
         return super().g_index_reduce_g(i) if self._options is None else i
 
     def g_index_unreduce_g(self, i: int) -> int:
-        """Row i itself: no row becomes a bound here."""
+        """Row i itself, since no row becomes a bound here."""
         return super().g_index_unreduce_g(i) if self._options is None else i
 
     def g_index_reduce_x(self, i: int) -> int:
-        """−1: no row becomes a bound here."""
+        """−1, since no row becomes a bound here."""
         return super().g_index_reduce_x(i) if self._options is None else -1
 
     def show_infeasibilities(self, tol: float = 0.0, opts: dict[str, Any] | None = None) -> None:
@@ -262,11 +257,11 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
             print(super().g_describe(int(i), opts or {}))
 
     def str(self, more: bool = False) -> Any:
-        """The problem, and how its last solve ended."""
+        """Describe the problem and the end of its last solve."""
         text = super().str(more)
         if self._options is None:
             return text
-        # What CasADi says there is of a solver of its own.
+        # CasADi's text there is about a solver of its own.
         status = self.return_status()
         if status != "unknown":
             text = text.replace("solver needs updating", "solver allocated")

@@ -1,17 +1,18 @@
-"""A baked Opti problem, made into a problem of this package and solved as often as is asked."""
+"""A baked Opti problem as a problem of this package, with its solver."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import casadi as ca
 
+from casadi_hybrid.problem.graph.expressions import labels
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.interface import nlpsol
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver
-from casadi_hybrid.solver.opti.names import constraint_names, variable_names
 from casadi_hybrid.solver.options.options import NlpOptions
 from casadi_hybrid.solver.record.record import IterationRecord
 from casadi_hybrid.solver.run import Run
@@ -48,10 +49,11 @@ class Program:
     """The problem of one bake, with its solver.
 
     Attributes:
-        problem: what the solver sees; variables are the entries of ``opti.x``, constraints those
-            of ``opti.g``, scaled by the linear scales where there are any.
+        problem: the problem of the solver; variables are the entries of ``opti.x``, constraints
+            those of ``opti.g``, scaled by the linear scales if there are any.
         options: those of ``opti.solver``.
-        solver: solves it; it has no listener.
+        solver: the solver, without a listener.
+        scales: the linear scales.
     """
 
     problem: Problem
@@ -62,29 +64,26 @@ class Program:
 
     @classmethod
     def of(cls, node: Any, options: NlpOptions, known: Program | None) -> Program:
-        """Make it of a baked ``ca.OptiAdvanced``; the known one where nothing has changed.
-
-        What is made has passed every check of the problem.
-        """
+        """Return the program of a baked ``ca.OptiAdvanced``: the known one if still valid."""
         baked, scales = (node.f, node.g, node.x, node.p, node.lam_g), Scales.of(node)
-        given = options.variable_names, options.constraint_names
-        # Opti makes new expressions where anything changes, other than numbers.
+        own_names = options.variable_names, options.constraint_names
+        # Opti makes new expressions for any change but one of values.
         if known and all(map(ca.is_equal, baked, known._baked)) and scales == known.scales:
             if options is known.options:
                 return known
-            if given == (known.options.variable_names, known.options.constraint_names):
+            if own_names == (known.options.variable_names, known.options.constraint_names):
                 return replace(known, options=options, solver=_solver(known.problem, options))
         names = variable_names(node), constraint_names(node)
         x, p = ca.MX.sym("x", node.nx), ca.MX.sym("p", node.np)
-        # Through one Function: opti.x is a vertcat of symbols of any shape.
+        # Through a Function, since opti.x is a vertcat of symbols of any shape.
         graph = ca.Function("opti", [node.x, node.p], [node.f, node.g])
-        inside = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi leaves out 1 and 0
-        f, g = graph.call([inside, p], True, False)
+        unscaled = x * ca.DM(scales.x) + ca.DM(scales.offset)  # CasADi omits factors 1 and terms 0
+        f, g = graph.call([unscaled, p], True, False)
         problem = Problem.from_nlp(
             {"x": x, "p": p, "f": f / ca.DM(scales.f), "g": g / ca.DM(scales.g)},
             name="opti",
-            variable_names=given[0] or names[0],
-            constraint_names=given[1] or names[1],
+            variable_names=own_names[0] or names[0],
+            constraint_names=own_names[1] or names[1],
         )
         return cls(problem, options, _solver(problem, options), scales, baked)
 
@@ -93,8 +92,8 @@ class Program:
     ) -> tuple[dict[str, ca.DM], Run]:
         """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
 
-        The listener takes the place of the option ``iteration_callback``: it is called at every
-        iteration, when the node holds the iterate.
+        The listener replaces the option ``iteration_callback``: it is called at every iteration,
+        after the node has the iterate.
         """
         solver = self.solver
         if listener is not None:
@@ -106,18 +105,18 @@ class Program:
             watched = replace(self.options, iteration_callback=show, iteration_callback_step=1)
             solver = _solver(self.problem, watched)
         lam_g0 = self.scales.multipliers(arguments["lam_g0"])
-        found = solver(**{**arguments, "lam_g0": lam_g0})
-        return found, solver._runner.last()
+        outputs = solver(**{**arguments, "lam_g0": lam_g0})
+        return outputs, solver._runner.last()
 
 
 def _solver(problem: Problem, options: NlpOptions, error_on_fail: bool = False) -> NlpSolver:
-    """With the names, and failures where nothing else is said, left to the Opti."""
-    left = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
-    return nlpsol("opti", "hybrid", problem, left)
+    """Return a solver that leaves names, and by default failures, to the Opti."""
+    bare = replace(options, error_on_fail=error_on_fail, variable_names=None, constraint_names=None)
+    return nlpsol("opti", "hybrid", problem, bare)
 
 
 def filled(assignments: Any) -> Any:
-    """A list without the entries of empty symbols, which CasADi makes and does not take back."""
+    """Drop assignments of empty symbols, which CasADi returns but does not accept."""
     if not isinstance(assignments, list | tuple):
         return assignments
     return [v for v in assignments if not (isinstance(v, ca.MX) and v.is_empty())]
@@ -126,26 +125,27 @@ def filled(assignments: Any) -> Any:
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
     """Make the Function of ``opti.to_function(name, *arguments)`` from a baked node.
 
-    The values of the node stand for what is no input.
+    Symbols that are no inputs have their values in the node.
     """
     inputs, results, names, options = _read(arguments)
-    given = set()
+    input_symbols = set()
     for i, argument in enumerate(inputs):
         if not isinstance(argument, ca.MX) or not argument.is_valid_input():
             raise InputError(f"Argument {i} is not purely symbolic.")
         for symbol in argument.primitives():
-            node.get_meta(symbol)  # raises where it is none of this Opti
-            given.add(symbol.__hash__())
+            node.get_meta(symbol)  # raises for a symbol of another Opti
+            input_symbols.add(symbol.__hash__())
     stacked, starts = [], []
     for kind in (ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G):
         symbols = node.active_symvar(kind)
         pairs = zip(symbols, node.active_values(kind), strict=True)
+        parts = [s if s.__hash__() in input_symbols else v for s, v in pairs]
         stacked.append(ca.veccat(*symbols))
-        starts.append(ca.MX(ca.veccat(*(s if s.__hash__() in given else v for s, v in pairs))))
+        starts.append(ca.MX(ca.veccat(*parts)))
     x0, p, lam_g0 = starts
     bounds = ca.Function("bounds", [node.p], [node.lbg, node.ubg])
     lbg, ubg = bounds.call([p], True, False)
-    # In a graph it fails as its options say.
+    # In a graph the option error_on_fail holds: there is no Opti that could report a failure.
     solver = _solver(program.problem, program.options, program.options.error_on_fail)
     scales = program.scales
     unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
@@ -158,7 +158,7 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
 
 
 def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
-    """Inputs, results, the lists of their names if there are any, and options."""
+    """Return inputs, results, the lists of their names if there are any, and options."""
     rest = list(arguments)
     options = dict(rest.pop()) if len(rest) > 2 and isinstance(rest[-1], Mapping) else {}
     if len(rest) == 3 and isinstance(rest[0], Mapping):
@@ -174,3 +174,66 @@ def _read(arguments: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any], di
         )
     inputs, results, *names = map(list, rest)
     return inputs, results, names, options
+
+
+def refuse_sparse(node: Any) -> None:
+    """Refuse variables with structural zeros before the bake, which may crash on them."""
+    for symbol in node.symvar():
+        if not symbol.is_dense():
+            meta = node.get_meta(symbol)
+            if meta.type == ca.OPTI_VAR:
+                raise InputError(
+                    f"variable {symbol.name()}{_source_line(meta)} is sparse; Opti solves for "
+                    "dense variables: make a column x of its nonzeros and write ca.MX(sparsity, x)"
+                )
+
+
+def variable_names(node: Any) -> tuple[str, ...]:
+    """Return a name for each entry of ``opti.x`` of a baked node: symbol, entry, source line.
+
+    Raises:
+        InputError: for a variable with a discrete domain.
+    """
+    names: list[str] = []
+    # active_symvar() has the order of opti.x; a look-up by entry would be quadratic.
+    for symbol in node.active_symvar(ca.OPTI_VAR):
+        meta = node.get_meta(symbol)
+        line, name = _source_line(meta), symbol.name()
+        if meta.domain == ca.OPTI_DOMAIN_INTEGER:
+            raise InputError(
+                f"variable {name}{line} is discrete; only real variables are supported here, "
+                "use a mixed-integer solver"
+            )
+        rows, columns = symbol.shape
+        if columns == 1:  # also the lower triangle that Opti keeps of a symmetric variable
+            entries = labels(name, rows)
+        else:
+            entries = [f"{name}[{i}, {j}]" for j in range(columns) for i in range(rows)]
+        names += [entry + line for entry in entries]
+    return tuple(names)
+
+
+def constraint_names(node: Any) -> tuple[str, ...]:
+    """Return a name for each entry of ``opti.g`` of a baked node, with the source line.
+
+    Raises:
+        InputError: for a semidefinite constraint.
+    """
+    names: list[str] = []
+    for constraint in node.constraints():
+        meta = node.get_meta_con(constraint)
+        line = _source_line(meta)
+        if meta.type == ca.OPTI_PSD:
+            raise InputError(
+                f"the constraint {str(constraint)[:80]}{line} is semidefinite (Opti reads an "
+                "inequality between square matrices so); for entrywise bounds write "
+                "ca.vec(X) >= 0"
+            )
+        names += [f"g[{i}]{line}" for i in range(meta.start, meta.stop)]
+    return tuple(names)
+
+
+def _source_line(meta: Any) -> str:
+    """File and line that Opti recorded; empty without a record."""
+    trace = meta.extra.get("stacktrace") or []
+    return f" ({Path(trace[0]['file']).name}:{trace[0]['line']})" if trace else ""

@@ -30,10 +30,10 @@ class OptiSolveError(SolveError):
 
 
 class OptiSolution(ca.OptiSol):  # type: ignore[misc]
-    """A solved Opti problem. It holds a copy of the problem: later changes do not reach it."""
+    """A solved Opti problem, with a copy of the problem, which later changes do not reach."""
 
-    # CasADi lets nobody but its own solve() make an OptiSol. Its methods are those of a copy of
-    # the Opti with other names, and all of them are here.
+    # Only CasADi's own solve() can make an OptiSol. Its methods are those of a copy of the Opti
+    # under other names; all of them are here.
     def __init__(self, opti: Any, run: Run) -> None:
         self._copy, self._run = opti, run
 
@@ -44,7 +44,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     @property
     def result(self) -> Result:
-        """Point, multipliers, residuals and both statuses, scaled where linear scales are set."""
+        """Point, multipliers, residuals and both statuses, scaled if linear scales are set."""
         return self._run.result
 
     @property
@@ -59,44 +59,40 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
     @property
     def success(self) -> bool:
-        """True where the point is a KKT point within tolerance."""
+        """True if the point is a KKT point within tolerance."""
         return self.result.success
 
     def value(self, expression: Any, *assignments: Any) -> Any:
-        """The value of an expression of variables, parameters and multipliers.
+        """Return the value of an expression of variables, parameters and multipliers.
 
-        Shapes are those of CasADi: floats for scalars, NumPy arrays otherwise, SciPy's matrices
-        for what is sparse.
+        Shapes are those of CasADi: floats for scalars, NumPy arrays, SciPy's matrices for sparse
+        expressions.
 
         Args:
-            expression: of this Opti's symbols.
-            *assignments: a list as ``[x == 2]``, whose values are used in place of the solution's.
+            expression: an expression of this Opti's symbols.
+            *assignments: a list as ``[x == 2]``, whose values replace the solution's.
 
         Raises:
-            RuntimeError: where the expression has other symbols, or variables that do not occur
-                in the problem.
+            RuntimeError: for other symbols, or variables that do not occur in the problem.
         """
         return self._copy.value(expression, *assignments)
 
     def value_variables(self) -> list[ca.MX]:
-        """The solution as assignments, for ``opti.set_initial``.
-
-        Variables that do not occur in the problem have no value and are left out.
-        """
+        """The solution as assignments for ``opti.set_initial``, of the variables in the problem."""
         return _valued(self._copy.value_variables())
 
     def value_parameters(self) -> list[ca.MX]:
-        """The parameters' values as assignments for ``opti.set_value``, without unset ones."""
+        """The parameters' values as assignments for ``opti.set_value``; unset ones are omitted."""
         return _valued(self._copy.value_parameters())
 
     def dual(self, constraint: Any) -> Any:
-        """The multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
+        """Return the multiplier of a constraint, with the sign of ``opti.value(opti.dual(c))``.
 
         Args:
-            constraint: the expression that was given to ``subject_to``.
+            constraint: the expression that was passed to ``subject_to``.
 
         Raises:
-            InputError: where it is no constraint of this problem.
+            InputError: for an expression that is no constraint of this problem.
         """
         try:
             return self.value(self._copy.dual(constraint))
@@ -107,19 +103,19 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
             ) from None
 
     def describe_constraint(self, i: int) -> str:
-        """Say where entry i of ``opti.g`` comes from: shape, file, line and source text."""
+        """Describe the origin of entry i of ``opti.g``: shape, file, line and source text."""
         return str(self._copy.g_describe(i))
 
     def describe_variable(self, i: int) -> str:
-        """Say where entry i of ``opti.x`` comes from: name, shape, file, line and source text."""
+        """Describe the origin of entry i of ``opti.x``: name, shape, file, line, source text."""
         return str(self._copy.x_describe(i))
 
     def explain(self) -> str:
-        """Say in sentences how the solve ended; constraints are named by their source lines."""
-        said = self.result.explain()
+        """Explain the end of the solve; constraints are named by their source lines."""
+        explanation = self.result.explain()
         if not self._copy._program.scales.unit:
-            said += "\nLinear scales are set: these are numbers of the scaled problem."
-        return said
+            explanation += "\nLinear scales are set: these are numbers of the scaled problem."
+        return explanation
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write one HTML page of the solve; see :meth:`casadi_hybrid.Result.report`."""
@@ -136,12 +132,12 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return "OptiSol"
 
     def __deepcopy__(self, _memo: Any = None) -> OptiSolution:
-        return self  # nothing of it changes
+        return self  # it is immutable
 
     __copy__ = __deepcopy__
 
     def str(self, more: bool = False) -> Any:
-        """The problem and how its solve ended."""
+        """Describe the problem and the end of its solve."""
         return self._copy.str(more)
 
     def disp(self, more: bool = False) -> None:
@@ -150,5 +146,5 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
 
 
 def _valued(assignments: list[ca.MX]) -> list[ca.MX]:
-    """The assignments that CasADi takes back: neither of empty symbols, nor NaN."""
+    """Drop assignments that CasADi does not accept: of empty symbols, and of NaN."""
     return [v for v in filled(assignments) if ca.evalf(v.dep(0)).is_regular()]

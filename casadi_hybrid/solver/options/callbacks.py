@@ -16,7 +16,7 @@ from casadi_hybrid.utils.inputs import Vector
 
 
 def check_callback(callback: Any) -> None:
-    """Refuse what cannot be called, and a Function without CasADi's six inputs."""
+    """Refuse a value that cannot be called, and a Function without CasADi's six inputs."""
     if isinstance(callback, ca.Function):
         if callback.n_in() != len(OUTPUTS) or callback.n_out() < 1:
             raise InputError(
@@ -33,9 +33,9 @@ def check_callback(callback: Any) -> None:
 
 @dataclass
 class StepCallback:
-    """Calls the user's callback every so many iterations; what is true asks to stop.
+    """Calls the user's callback every so many iterations; a true answer stops the solve.
 
-    An exception of the callback ends the solve and is the caller's, after the best point is judged.
+    An exception of the callback ends the solve; the caller gets it after the best point is judged.
     Inputs that a CasADi Function declares empty are left empty.
 
     Args:
@@ -44,21 +44,21 @@ class StepCallback:
         p: the parameter values of the solve.
     """
 
-    options: Any  # NlpOptions, which asks for check_callback
+    options: Any  # NlpOptions, whose module imports check_callback
     gradient_p: ca.Function
     p: Vector
     calls: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
     def __call__(self, record: IterationRecord) -> bool:
-        """Call it where a call is due."""
+        """Call the callback if a call is due."""
         callback = self.options.iteration_callback
         if record.iter % self.options.iteration_callback_step:
             return False
         began = time.perf_counter()
         try:
             if isinstance(callback, ca.Function):
-                return self._ask_function(callback, record)
+                return self._call_function(callback, record)
             return bool(callback(record))
         except KeyboardInterrupt as error:
             raise interrupted_inside("the iteration_callback", error) from error
@@ -71,14 +71,14 @@ class StepCallback:
             self.calls += 1
             self.seconds += time.perf_counter() - began
 
-    def _ask_function(self, callback: ca.Function, record: IterationRecord) -> bool:
+    def _call_function(self, callback: ca.Function, record: IterationRecord) -> bool:
         lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
         values = (record.x, record.obj, record.g, record.lam_x, record.lam_g, lam_p)
         arguments = [
             value if callback.numel_in(i) == value.numel() else ca.DM()
             for i, value in enumerate(map(ca.densify, map(ca.DM, values)))
         ]
-        # Python code is called as such: through C++ only the text of what it raises comes back.
-        written = type(callback).eval if isinstance(callback, ca.Callback) else None
-        call = callback.call if written in (None, ca.Callback.eval) else callback.eval
+        # A Python eval is called directly: through C++ an exception comes back as text alone.
+        method = type(callback).eval if isinstance(callback, ca.Callback) else None
+        call = callback.call if method in (None, ca.Callback.eval) else callback.eval
         return bool(float(call(arguments)[0]))

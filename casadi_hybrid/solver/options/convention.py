@@ -1,4 +1,4 @@
-"""CasADi's calling convention of a solver, also of many solves at once, and callbacks in it."""
+"""CasADi's calling convention of a solver, also for many solves at once, and its callbacks."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
 
 
 def symbols_of(value: Any) -> Any:
-    """The expression that a structure or an array of symbols stands for; all else as it is."""
+    """Expression of a structure or an array of symbols; other values as they are."""
     array = isinstance(value, np.ndarray) and value.dtype.kind == "O"
-    stands = array or hasattr(value, "__SX__") or hasattr(value, "__MX__")
-    found = expression_of(value) if stands else value
-    return found if isinstance(found, ca.SX | ca.MX) else value
+    convertible = array or hasattr(value, "__SX__") or hasattr(value, "__MX__")
+    expression = expression_of(value) if convertible else value
+    return expression if isinstance(expression, ca.SX | ca.MX) else value
 
 
-def solves_in(value: Any, wanted: tuple[int, int]) -> int:
-    """How many solves an argument has numbers for: one, or as many as it repeats its shape.
+def solves_in(value: Any, shape: tuple[int, int]) -> int:
+    """Number of solves that an argument has values for: one, or the repetitions of its shape.
 
-    What fits no solve counts as one, for the checks of a solve to refuse.
+    A value of a wrong shape counts as one, for the checks of a solve to refuse.
     """
     if type(value) is list and value and isinstance(value[0], list | tuple):
         with suppress(ValueError):  # rows of different lengths
@@ -46,12 +46,12 @@ def solves_in(value: Any, wanted: tuple[int, int]) -> int:
     if type(value) not in (ca.DM, np.ndarray) or len(value.shape) != 2:
         return 1
     rows, columns = value.shape
-    fits = rows and rows == wanted[0] and (columns, rows) != wanted
-    return max(1, columns // wanted[1]) if fits and columns % wanted[1] == 0 else 1
+    fits = rows and rows == shape[0] and (columns, rows) != shape
+    return max(1, columns // shape[1]) if fits and columns % shape[1] == 0 else 1
 
 
 def columns_of(problem: Problem) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many rows the inputs and outputs have in columns; bounds of g are those of all rows."""
+    """Numbers of rows of the inputs and outputs as columns; bounds of g are those of all rows."""
     n, m, n_p = problem.n, problem.m, problem.n_p
     return (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
 
@@ -66,9 +66,14 @@ class Columns(ca.Callback):  # type: ignore[misc]
     """
 
     def __init__(
-        self, name: str, rows_in: tuple[int, ...], rows_out: tuple[int, ...],
-        seeds: tuple[int, ...] = (), directions: int = 1, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        rows_in: tuple[int, ...],
+        rows_out: tuple[int, ...],
+        seeds: tuple[int, ...] = (),
+        directions: int = 1,
+        **options: Any,
+    ) -> None:
         ca.Callback.__init__(self)
         self._in = [(rows, 1) for rows in rows_in] + [(rows, directions) for rows in seeds]
         self._out = [(rows, directions) for rows in rows_out]
@@ -83,19 +88,19 @@ class Columns(ca.Callback):  # type: ignore[misc]
         return len(self._out)
 
     def get_name_in(self, i: int) -> str:
-        """CasADi's own default, which takes longer."""
+        """Name of CasADi's default, which takes longer."""
         return f"i{i}"
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        """A dense one."""
+        """Dense pattern."""
         return _dense(*self._in[i])
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        """A dense one."""
+        """Dense pattern."""
         return _dense(*self._out[i])
 
     def has_forward(self, _directions: int) -> bool:
-        """There is one."""
+        """Return True."""
         return True
 
     has_reverse = has_forward

@@ -1,7 +1,7 @@
 """Options of ``ca.nlpsol`` and of IPOPT, so that a script that has them need not change them.
 
-Each is translated, accepted because there is nothing to switch here, left out with a warning that
-names it, or refused with the reason where an answer would be another one without it.
+Each is translated, accepted if it has no effect here, left out with a warning that names it, or
+refused with the reason if the answer would be another one without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OptionWarning(UserWarning):
 
 
 def _by_name(table: Mapping[str, str]) -> dict[str, str]:
-    """Of a table of names, parted by blanks, the entry of each name."""
+    """Dictionary from each name to its entry, of a table from entries to blank-separated names."""
     return {name: entry for entry, names in table.items() for name in names.split()}
 
 
@@ -38,74 +38,84 @@ _KINDS: dict[str, Any] = {
     "a list": list | tuple | np.ndarray,
     "anything": object,
 }
-# How CasADi generates, caches and prints functions, or which outputs it may leave out: nothing of
-# it changes an answer, and every output is always given. By what their values must be.
-WITHOUT_EFFECT = _by_name({
-    "True or False": "always_inline calc_f calc_g calc_lam_p calc_lam_x calc_multipliers "
-    "detect_simple_bounds enable_fd enable_forward enable_jacobian enable_reverse gather_stats "
-    "ignore_check_vec inputs_check jit_cleanup jit_temp_suffix never_inline no_nlp_grad "
-    "post_expand print_canonical record_time sens_force_equality show_eval_warnings verbose "
-    "verbose_init",
+_EFFECTLESS = {
+    "True or False": """
+        always_inline calc_f calc_g calc_lam_p calc_lam_x calc_multipliers detect_simple_bounds
+        enable_fd enable_forward enable_jacobian enable_reverse gather_stats ignore_check_vec
+        inputs_check jit_cleanup jit_temp_suffix never_inline no_nlp_grad post_expand
+        print_canonical record_time sens_force_equality show_eval_warnings verbose verbose_init""",
     "a number": "ad_weight ad_weight_sp jac_penalty max_io max_num_dir",
     "a text": "compiler fd_method jit_name jit_serialize sens_linsol",
-    "a dictionary": "codegen_options der_options fd_options forward_options jacobian_options "
-    "jit_options post_expand_options reverse_options sens_linsol_options",
+    "a dictionary": """
+        codegen_options der_options fd_options forward_options jacobian_options jit_options
+        post_expand_options reverse_options sens_linsol_options""",
     "a list": "equality is_diff_in is_diff_out",
     "anything": "user_data",
-})  # fmt: skip
+}
+WITHOUT_EFFECT = _by_name(_EFFECTLESS)
+"""Options of CasADi that change no answer here, with the kind of their values. They choose how
+CasADi generates, caches and prints functions, or which outputs it omits."""
 CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
 """Functions that CasADi takes from its option "cache", by the names they have as options."""
-# What looks at a solve without changing its answer, or steers the way to it: left out, with a
-# warning where it is on.
-NOT_USED = _by_name({
-    "derivatives are generated; your own functions have their own options":
-        "common_options oracle_options specific_options",
+_UNUSED = {
+    "derivatives are generated; your own functions have their own options": """
+        common_options oracle_options specific_options""",
     "the Hessian is corrected by inertia": "convexify_margin convexify_strategy max_iter_eig",
-    "nothing is written to files; the solver pickles": "dump dump_dir dump_format dump_in dump_out",
+    "nothing is written to files; the solver pickles": """
+        dump dump_dir dump_format dump_in dump_out""",
     "functions are not printed as they are called; see log and iteration_callback": "monitor",
     "the graph says it": "nonlinear_variables pass_nonlinear_variables",
     "print arguments and answers where you call the solver": "print_in print_out",
-    "IPOPT alone reads it": "var_integer_md var_numeric_md var_string_md con_integer_md "
-        "con_numeric_md con_string_md",
-})  # fmt: skip
-# Accepted while off (False, zero or empty), since that is what happens here.
-ONLY_OFF = _by_name({
+    "IPOPT alone reads it": """
+        var_integer_md var_numeric_md var_string_md con_integer_md con_numeric_md con_string_md""",
+}
+NOT_USED = _by_name(_UNUSED)
+"""Options that show a solve, or steer the way to its answer: left out, with a warning if on."""
+_OFF_HERE = {
     "x may lie outside a bound by the tolerance; clip it yourself": "bound_consistency",
     "multipliers are returned as they are, of inactive bounds small, not exactly zero; set such "
     "ones to zero yourself": "clip_inactive_lam inactive_lam_strategy inactive_lam_value min_lam",
     "only real variables are supported; use a mixed-integer solver such as bonmin": "discrete",
     "a trial point where a function is not defined is rejected, and a solve that ends for it says "
     "where; see result.error": "eval_errors_fatal regularity_check",
-})  # fmt: skip
-# IPOPT's names for what has a counterpart.
-_IPOPT = _by_name({
-    "tol": "tol", "max_iter": "max_iter", "max_time": "max_wall_time max_cpu_time",
-    "divergence": "diverging_iterates_tol", "hessian_approximation": "hessian_approximation",
-    "warm": "warm_start_init_point", "constr_viol_tol": "constr_viol_tol",
-    "dual_inf_tol": "dual_inf_tol", "compl_inf_tol": "compl_inf_tol", "mu_init": "mu_init",
-    "bound_push": "bound_push", "constr_mult_init_max": "constr_mult_init_max",
-    "max_soc": "max_soc",
-})  # fmt: skip
-# Promises and printing of IPOPT, warm starts, whose point is taken as it is here, and what is
-# always looked for.
-_IPOPT_WITHOUT_EFFECT = frozenset(_by_name({
-    "": "check_derivatives_for_naninf grad_f_constant hessian_constant inf_pr_output "
-    "jac_c_constant jac_d_constant mumps_mem_percent print_advanced_options print_frequency_iter "
-    "print_frequency_time print_info_string print_options_documentation print_options_mode "
-    "print_timing_statistics print_user_options sb suppress_all_output warm_start_bound_frac "
-    "warm_start_bound_push warm_start_mult_bound_push warm_start_slack_bound_frac "
-    "warm_start_slack_bound_push",
-}))  # fmt: skip
-# Values of IPOPT's options at which nothing is to be switched.
-_IPOPT_AS_HERE = {
-    "acceptable_iter": (0,), "bound_relax_factor": (0,), "derivative_test": ("none",),
+}
+ONLY_OFF = _by_name(_OFF_HERE)
+"""Options accepted if off (False, zero or empty), which is the behaviour here."""
+_COUNTERPARTS = {
+    "max_time": "max_wall_time max_cpu_time",
+    "divergence": "diverging_iterates_tol",
+    "warm": "warm_start_init_point",
+}
+_SAME_NAME = """
+    tol max_iter hessian_approximation constr_viol_tol dual_inf_tol compl_inf_tol mu_init bound_push
+    constr_mult_init_max max_soc"""
+_IPOPT = _by_name(_COUNTERPARTS) | {name: name for name in _SAME_NAME.split()}
+"""IPOPT's options with a counterpart here."""
+# Promises on f and g, printing, and the point of a warm start, which is taken as it is here.
+_SILENT = """
+    check_derivatives_for_naninf grad_f_constant hessian_constant inf_pr_output jac_c_constant
+    jac_d_constant mumps_mem_percent print_advanced_options print_frequency_iter
+    print_frequency_time print_info_string print_options_documentation print_options_mode
+    print_timing_statistics print_user_options sb suppress_all_output warm_start_bound_frac
+    warm_start_bound_push warm_start_mult_bound_push warm_start_slack_bound_frac
+    warm_start_slack_bound_push"""
+_IPOPT_WITHOUT_EFFECT = frozenset(_SILENT.split())
+# Values of IPOPT's options that are the behaviour here.
+_IPOPT_AS_HERE: dict[str, tuple[Any, ...]] = {
+    "acceptable_iter": (0,),
+    "bound_relax_factor": (0,),
+    "derivative_test": ("none",),
     "file_print_level": (0,),
     "fixed_variable_treatment": ("make_parameter", "make_parameter_nodual"),
-    "honor_original_bounds": ("no",), "mu_target": (0,), "obj_scaling_factor": (1,),
-    "output_file": ("",), "replace_bounds": ("no",), "skip_finalize_solution_call": ("no",),
-}  # fmt: skip
-# Options of IPOPT that ask for the answer of another problem, but for numbers from zero to these;
-# -1: whatever they are.
+    "honor_original_bounds": ("no",),
+    "mu_target": (0,),
+    "obj_scaling_factor": (1,),
+    "output_file": ("",),
+    "replace_bounds": ("no",),
+    "skip_finalize_solution_call": ("no",),
+}
+# Options of IPOPT that ask for the answer of another problem, except values from zero to the
+# number; −1: all values.
 _IPOPT_REFUSED = {
     "mu_target": (RESIDUAL_TOL, "the answer would be no KKT point; add the barrier term to f"),
     "obj_scaling_factor": (np.inf, "below zero it would maximize f; minimize -f instead"),
@@ -118,13 +128,13 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
 
     Args:
         options: CasADi's dictionary; ``"ipopt.tol"`` and ``{"ipopt": {"tol": …}}`` are the same,
-            and so are ``"hybrid.tol"``, ``{"hybrid": {"tol": …}}`` and ``"tol"``. What is meant
-            for the plugin "hybrid" may be an option of IPOPT too.
+            and so are ``"hybrid.tol"``, ``{"hybrid": {"tol": …}}`` and ``"tol"``. An option of
+            the plugin "hybrid" may be one of IPOPT too.
         known: names of the package's own options.
 
     Raises:
         InputError: for an unknown option, with the nearest known one, a value of a wrong type, an
-            option given twice with different values, or one that asks for what is not done here.
+            option given twice with different values, or an unsupported one.
     """
     own: dict[str, Any] = {}
     ipopt: dict[str, Any] = {}
@@ -156,19 +166,22 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
             meant = nearest(name, known if labels[name] == f"hybrid.{name}" else [*_IPOPT])
             near = f"; did you mean {meant!r}?" if meant else ""
             raise InputError(f"unknown option {name!r} (IPOPT has none of that name{near})")
-    kinds = ("steer IPOPT and are", of_ipopt), ("of CasADi are", unused)
-    parts = [
-        f"these options {kind} not used here: {', '.join(sorted(names))}"
-        for kind, names in kinds if names
-    ]  # fmt: skip
-    if parts:
-        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
-        warn("; ".join(parts), OptionWarning)  # at the line that asks for the solver
+    _warn_unused(of_ipopt, unused)
     return own
 
 
+def _warn_unused(of_ipopt: list[str], of_casadi: list[str]) -> None:
+    parts = []
+    for kind, names in (("steer IPOPT and are", of_ipopt), ("of CasADi are", of_casadi)):
+        if names:
+            parts.append(f"these options {kind} not used here: {', '.join(sorted(names))}")
+    if parts:
+        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
+        warn("; ".join(parts), OptionWarning)  # at the line that makes the solver
+
+
 def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Names and values, those for a plugin as ``"plugin.name"``; CasADi drops what is None."""
+    """Names and values, those for a plugin as ``"plugin.name"``; as in CasADi without None."""
     flat: list[tuple[str, Any]] = []
     for label, value in options.items():
         name = str(label).replace("__", ".", 1)  # as in dict(ipopt__tol=1e-6)
@@ -187,9 +200,9 @@ def _flat(options: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _put(into: dict[str, Any], name: str, value: Any, label: str, where: str = "") -> None:
-    """Keep a value, unless the same option has another one already."""
+    """Set an option; refuse a second value that differs."""
     same = name not in into or into[name] is value
-    with suppress(TypeError, ValueError, RuntimeError):  # of what cannot be compared
+    with suppress(TypeError, ValueError, RuntimeError):  # of values without a comparison
         same = same or bool(into[name] == value)
     if not same:
         raise InputError(
@@ -216,17 +229,17 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
         meant.append(f"ipopt.{name}")
     elif not meant[0]:
         meant = [nearest(name, [*ONLY_OFF, *NOT_USED, *WITHOUT_EFFECT])]
-    said = " or ".join(repr(one) for one in meant if one)
-    known_here = f"; known: {', '.join(sorted(known))}"
-    raise InputError(f"unknown option {name!r}{f'; did you mean {said}?' if said else known_here}")
+    guesses = " or ".join(repr(guess) for guess in meant if guess)
+    hint = f"did you mean {guesses}?" if guesses else f"known: {', '.join(sorted(known))}"
+    raise InputError(f"unknown option {name!r}; {hint}")
 
 
 @cache
 def _is_ipopts(name: str) -> bool:
-    """Whether IPOPT has an option, asked of CasADi's; also where that cannot be asked."""
+    """Return True if CasADi's IPOPT has an option, also if CasADi comes without IPOPT."""
     x = ca.SX.sym("x")
     try:
-        # By no value that IPOPT would take or print; ca.nlpsol may be this package's (in_place).
+        # IPOPT takes and prints no such value; ca.nlpsol may be this package's (in_place).
         ca.casadi.nlpsol("options", "ipopt", {"x": x, "f": x}, {"ipopt": {name: {}}})
     except RuntimeError as error:
         return "No such IPOPT option" not in str(error)
@@ -234,14 +247,14 @@ def _is_ipopts(name: str) -> bool:
 
 
 def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
-    """Put the package's options for IPOPT's among its own; the names of those that are not used."""
+    """Put the counterparts of IPOPT's options among our own; return the names without one."""
     translated: dict[str, Any] = {}
     unused = []
     for name, value in options.items():
         if not isinstance(value, Real | str | np.bool_):
             raise InputError(f"ipopt.{name} must be a number or a text, got {value!r}")
         number = np.nan if isinstance(value, str) else float(value)
-        # Beside that it is meant for given multipliers, with which another goes here.
+        # With IPOPT's warm start mu_init is for given multipliers, which take another path here.
         apart = name == "mu_init" and options.get("warm_start_init_point") == "yes"
         if name in _IPOPT and not apart:
             _translate(translated, name, value)
@@ -258,10 +271,10 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
         elif name not in _IPOPT_WITHOUT_EFFECT:
             unused.append(name)
     if isinstance(translated.get("tol"), Real) and "residual_tol" not in own:
-        # Who asks IPOPT for less wants fewer steps; IPOPT's unscaled limits are no obstacle then.
+        # A larger tol of IPOPT asks for fewer steps; its unscaled limits are loose then.
         translated["residual_tol"] = max(RESIDUAL_TOL, float(translated["tol"]))
     for name, value in translated.items():
-        # What is printed is no contradiction: scripts silence IPOPT, and ask here for a log.
+        # Printing is no contradiction: scripts silence IPOPT, and have a log here.
         if name != "log" or name not in own:
             _put(own, name, value, name, " among IPOPT's options")
     return unused
@@ -269,12 +282,12 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
 
 def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
     if name in ("max_iter", "max_soc") and isinstance(value, float) and value.is_integer():
-        value = int(value)  # CasADi takes a whole number that is written as a float
+        value = int(value)  # CasADi takes an integer that is written as a float
     target = _IPOPT[name]
     if target == "warm":
         if value not in ("yes", "no"):
             raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")
         value = value == "yes"
-    if target == "max_time":  # of two limits the first to be reached counts
+    if target == "max_time":  # the smaller of two limits
         value = min(positive(value, f"ipopt.{name}"), translated.get(target, np.inf))
     translated[target] = value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -16,6 +16,17 @@ from casadi_hybrid.problem.point.limits import RESIDUAL_TOL, Limits
 from casadi_hybrid.problem.point.residuals import Tolerances
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import count, positive
+
+_FLAGS = (
+    "error_on_fail",
+    "iteration_callback_ignore_errors",
+    "print_time",
+    "warn_initial_bounds",
+    "expand",
+    "postpone_expand",
+    "jit",
+    "warm",
+)
 
 
 @dataclass(frozen=True)
@@ -66,9 +77,8 @@ class NlpOptions:
         for name in ("constr_viol_tol", "dual_inf_tol", "compl_inf_tol"):
             if getattr(self, name) not in (None, np.inf):
                 positive(getattr(self, name), name)
-        self.limits  # noqa: B018  refuses what is wrong
-        flags = [entry.name for entry in fields(self) if entry.type == "bool"]
-        for name in flags if self.compile == BACKGROUND else (*flags, "compile"):
+        self.limits  # noqa: B018  refuses bad values
+        for name in _FLAGS if self.compile == BACKGROUND else (*_FLAGS, "compile"):
             value = getattr(self, name)  # many scripts write 1 and 0
             if not isinstance(value, bool | int) or value not in (0, 1):
                 words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
@@ -77,7 +87,7 @@ class NlpOptions:
         object.__setattr__(self, "compile", self.compile or self.jit)
         if not isinstance(self.log, bool):
             count(self.log, "log")
-        self.derivatives  # noqa: B018  refuses what is wrong
+        self.derivatives  # noqa: B018  refuses bad values
         if not isinstance(self.helper_options, Mapping | None):
             raise InputError(f"helper_options must be a dictionary, got {self.helper_options!r}")
         if self.iteration_callback is not None:
@@ -101,7 +111,7 @@ class NlpOptions:
             raise InputError(f"options must be a dictionary, got {type(options).__name__}")
         from casadi_hybrid.solver.options.foreign import translate  # noqa: PLC0415 - not without options
 
-        return cls(**translate(options, [entry.name for entry in fields(cls)]))
+        return cls(**translate(options, list(cls.__match_args__)))
 
     @property
     def derivatives(self) -> Derivatives:
@@ -113,10 +123,10 @@ class NlpOptions:
     @cached_property
     def limits(self) -> Limits:
         """Tolerances and limits of the solve."""
-        each = self.residual_tol
-        given = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
-        # IPOPT's own are loose by default, and one as loose says nothing here.
-        tolerances = Tolerances(*(each if tol is None else min(each, tol) for tol in given))
+        common = self.residual_tol
+        kinds = self.constr_viol_tol, self.dual_inf_tol, self.compl_inf_tol
+        # IPOPT's own limits are loose by default; a looser one than ours has no effect.
+        tolerances = Tolerances(*(common if tol is None else min(common, tol) for tol in kinds))
         return Limits(
             tolerances,
             self.tol,

@@ -1,4 +1,4 @@
-"""The data of a solve's result: what every method returns, and what follows from it at once."""
+"""The data of a solve's result, the same under every method."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from casadi_hybrid.utils.errors import EvaluationError
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.status import Conditions, PointStatus, StopReason
 
-Known = TypeVar("Known", bound="Answer")
+AnyAnswer = TypeVar("AnyAnswer", bound="Answer")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ending:
-    """How a solve ended: what of an :class:`Answer` is there before its arrays are."""
+    """The end of a solve: the fields of an :class:`Answer` that need none of its arrays."""
 
     stop: StopReason
     point: PointStatus
@@ -46,7 +46,7 @@ class Ending:
 
     @property
     def success(self) -> bool:
-        """True where x is a KKT point within tolerance."""
+        """True if x is a KKT point within tolerance."""
         return self.point is PointStatus.KKT_POINT
 
 
@@ -60,53 +60,52 @@ class Answer(Ending):
     Attributes:
         x, f, g: the point, the objective and all rows of the constraints there, equations first.
         lam_x, lam_g: multipliers of the bounds on x and of g; the residuals use them.
-        last: ``x0, lam_x0, lam_g0`` of the last iterate, from which ``solve(**result.last)`` and
-            ``warm_start=result`` go on. Where no limit has ended the solve it is x; empty for
-            methods of Python.
+        last: ``x0, lam_x0, lam_g0`` from which ``solve(**result.last)`` and ``warm_start=result``
+            continue: the last iterate if a limit ended the solve, else x. Empty for methods in
+            Python.
         residuals: first-order residuals of (x, multipliers), unscaled.
-        tolerances: what the residuals were held against.
-        bounds: those of the solve; rows with lbg = ubg are the equations.
-        stop: why the solve stopped.
-        point: what x is.
-        conditions: second-order conditions seen at x, where it is a KKT point. ``UNKNOWN`` without
-            second derivatives or an objective, and where a warm start is a solution already.
+        tolerances: limits of the residuals.
+        bounds: bounds of the solve; rows with lbg = ubg are the equations.
+        stop: reason to stop.
+        point: status of x.
+        conditions: second-order conditions at a KKT point x. ``UNKNOWN`` without second derivatives
+            or an objective, and if the warm start was a solution already.
         detail: a sentence with the particulars of a failure, or empty.
-        error: where the solve failed, the last value of a function of the problem that was not
-            finite: which function, which entry, at which x. None where all were.
-        remarks: what the method found out about the problem.
+        error: after a failure, the last value of a function of the problem that was not finite:
+            function, entry and x. None if all were finite.
+        remarks: sentences of the method about the problem.
         iterations: steps taken.
         evaluations: calls of the problem's functions, by kind.
         elapsed: seconds.
         method, problem: names.
-        hessian: what the Hessian of the Lagrangian was: ``"exact"``, ``"given"``,
+        hessian: kind of the Hessian of the Lagrangian: ``"exact"``, ``"given"``,
             ``"gauss-newton"`` or ``"limited-memory"``.
-        engine: what ran the iteration: ``"c"``, the engine in C, or ``"python"``.
-        kernel: linear solver: ``"ldl-fixed"``, the engine's LDLᵀ in a fixed order, or ``"ldl"``
-            if its pivots had to be chosen at least once; empty if Python runs.
+        engine: ``"c"`` for the core in C, or ``"python"``.
+        kernel: linear solver: ``"ldl-fixed"``, LDLᵀ in a fixed order, or ``"ldl"`` if its pivots
+            had to be chosen at least once; empty for methods in Python.
         constraint_names, variable_names: one an entry of g and x.
         x0, p: the start and the parameters of the solve.
-        certificate: at a point that violates a constraint the slope of the violation
-            ½Σω_i v_i² relative to its parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0
-            and 1: v are the violations of the rows, ω the scales of the solve, P leaves out what
-            bounds on x block, and ‖∇g_i‖ is the larger of those at the start and at x. Where
-            |Σω_i v_i ∇²g_i|·max(1, |x|), the slope after a move of the size of x, has an entry
-            larger than the parts it takes their place. Where it is small (1e-5) no small step
-            reduces the violation: the constraints are inconsistent, or x is a local minimum of the
+        certificate: at an infeasible point the slope of the violation ½Σω_i v_i² relative to its
+            parts, ‖P Σω_i v_i ∇g_i‖₂ / Σω_i |v_i| ‖∇g_i‖₂, between 0 and 1: v are the violations of
+            the rows, ω the scales of the solve, P omits directions that bounds on x block, and
+            ‖∇g_i‖ is the larger of the norms at the start and at x. If an entry of
+            |Σω_i v_i ∇²g_i|·max(1, |x|), the slope after a move of the size of x, is larger than
+            the parts it takes their place. A small value (1e-5) means that no small step reduces
+            the violation: the constraints are inconsistent, or x is a local minimum of the
             violation. None at a feasible point, and for methods that do not compute it.
-        start, end: first derivatives at the first point (of the last run, where there were
-            several) and at the returned one, None where undefined.
-        step: the last step before the returned point, None where none was taken.
-        seconds: spent in evaluating, by the names of ``evaluations``; empty for methods that do
-            not measure it.
-        history: the course of the solve where it was recorded, else None.
-        limits: when the solve was to end.
+        start, end: first derivatives at the first point (of the last phase) and at the returned
+            one, None if undefined.
+        step: the last step before the returned point, None without one.
+        seconds: spent in evaluations, by the names of ``evaluations``; empty if not measured.
+        history: the course of the solve if recorded, else None.
+        limits: limits of the solve.
         options: of the method itself, as text; empty for the default method.
-        patterns: structural nonzeros of J_g and of ∇²ₓₓL, None for the second where there are no
-            second derivatives and none were learned.
+        patterns: structural nonzeros of J_g and of ∇²ₓₓL; None for the second without second
+            derivatives and without an approximation of them.
     """
 
     for_bounds: ClassVar[bool] = True
-    """True for methods that take bounds and inequalities."""
+    """True for methods that accept bounds and inequalities."""
 
     x: Vector
     f: float
@@ -137,13 +136,13 @@ class Answer(Ending):
 
     @property
     def infeasible(self) -> bool:
-        """True where the solve ended at a point from which no small step reduces the violation."""
+        """True if no small step from the returned point reduces the violation."""
         stationary = self.point is PointStatus.INFEASIBLE_STATIONARY
         return stationary or self.stop is StopReason.LOCALLY_INFEASIBLE
 
     @cached_property
     def working_set(self) -> WorkingSet:
-        """Which bounds on x and g are active, and on which side."""
+        """Active bounds on x and g, with their sides."""
         b, near = self.bounds, self.tolerances.feasibility
         return WorkingSet(
             active_sides(self.x, b.lbx, b.ubx, self.lam_x, near),
@@ -151,12 +150,12 @@ class Answer(Ending):
         )
 
     def violations(self) -> tuple[Vector, Vector]:
-        """How far x and g lie outside their bounds: negative below, positive above, else zero."""
+        """Distances of x and g outside their bounds: negative below, positive above, else zero."""
         b = self.bounds
         return violations(self.x, b.lbx, b.ubx), violations(self.g, b.lbg, b.ubg)
 
     def worst(self) -> str:
-        """The name of the bound that is violated most, empty where all hold exactly."""
+        """Name of the bound that is violated most, empty if all hold exactly."""
         of_x, of_g = self.violations()
         size = np.abs(np.append(of_g, of_x))
         if not size.max(initial=0.0) > 0.0:  # (false for NaN as well)
@@ -164,8 +163,8 @@ class Answer(Ending):
         return (*self.constraint_names, *self.variable_names)[int(np.argmax(size))]
 
 
-def altered(result: Known, **others: Any) -> Known:
-    """The result with other values in these fields; arrays that stay are shared, not copied."""
+def altered(result: AnyAnswer, **others: Any) -> AnyAnswer:
+    """Return a result with other values in these fields; other arrays are shared, not copied."""
     return changed(result, **{**others, **_locked(others)})
 
 

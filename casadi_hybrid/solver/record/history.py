@@ -1,31 +1,58 @@
-"""The course of a solve, iteration by iteration, as arrays."""
+"""An iterate of a running solve, and the course of a solve as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.solver.record.progress import Progress
+from casadi_hybrid.problem.point.residuals import Residuals
+from casadi_hybrid.utils.inputs import Vector
+from casadi_hybrid.utils.status import StopReason
 
 Array = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """An iterate of a running solve, in the user's units.
+
+    Attributes:
+        t: number of steps so far.
+        x, f, g: the iterate, its objective, and all rows of the constraints.
+        multipliers: of all rows; under the paper's methods the memory-free ones.
+        residuals: KKT residuals of (x, multipliers).
+        elapsed: wall-clock seconds since the start of the solve.
+    """
+
+    t: int
+    x: Vector
+    f: float
+    g: Vector
+    multipliers: Vector
+    residuals: Residuals
+    elapsed: float
+
+
+StoppingTest = Callable[[Progress], StopReason | None]
+"""A function of the progress that returns the reason to stop, or None to go on."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Course:
-    """Objective and residuals of every iterate: what a plot of convergence shows.
+    """Objective and residuals of every iterate.
 
     Attributes:
         t: iteration numbers.
         f, feasibility, stationarity: objective and unscaled residuals, one an iterate.
         elapsed: seconds since the start.
-        complementarity: the third residual, under the default method; None under the others, as
-            are ``nu`` and ``shift``.
-        nu: the barrier parameter ν (of the scaled problem); 0 of a solution that SQP has found.
-        shift: the last shift of the Hessian that was needed, 0 if none ever was.
+        complementarity: the third residual. Under other methods than the default one this, ``nu``
+            and ``shift`` are None.
+        nu: the barrier parameter ν (of the scaled problem); 0 at a solution by SQP.
+        shift: the last nonzero shift of the Hessian, 0 if none was needed.
     """
 
     t: NDArray[np.intp]
@@ -57,7 +84,7 @@ class History(Course):
         x: (T+1)×n.
         multipliers: (T+1)×m, the multipliers of all rows.
         h: (T+1)×m, the constraint values.
-        lam_x: (T+1)×n, the multipliers of the bounds on x; None for methods for equations.
+        lam_x: (T+1)×n, the multipliers of the bounds on x; None under methods for equations.
     """
 
     x: Array
@@ -73,7 +100,7 @@ class Recorder:
         self.rows: list[dict[str, Any]] = []
 
     def take(self, progress: Progress, **of_method: Any) -> None:
-        """Take one row, with what a method has besides."""
+        """Take one row, with further values of the method."""
         residuals = progress.residuals
         row = {
             "t": progress.t,
@@ -88,7 +115,7 @@ class Recorder:
         self.rows.append(row | of_method)
 
     def hold(self, until: int) -> None:
-        """Repeat the last row for the steps since then, up to step ``until``."""
+        """Repeat the last row for the steps after it, up to step ``until``."""
         while self.rows and self.rows[-1]["t"] < until:
             self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
 

@@ -12,12 +12,10 @@ from casadi_hybrid.core.binding.view import View
 from casadi_hybrid.solver.record.history import Course
 from casadi_hybrid.utils.inputs import Matrix, Vector
 
-# Kept per iteration for stats()["iterations"]; those with CasADi's names have CasADi's meaning.
-LISTED = (
-    "iter", "obj", "inf_pr", "inf_du", "compl", "mu", "d_norm", "alpha_pr", "alpha_du",
-    "regularization_size",
-)  # fmt: skip
-# Places in the row of an iterate: its step, the lengths of the last one, and the seconds.
+_OF_POINT = "iter", "obj", "inf_pr", "inf_du", "compl", "mu"
+LISTED = (*_OF_POINT, "d_norm", "alpha_pr", "alpha_du", "regularization_size")
+"""Values of an iterate in ``stats()["iterations"]``, under CasADi's names where it has them."""
+# Columns of the row of an iterate: its step, the lengths of the last step, and the seconds.
 _T, _LENGTHS, _ELAPSED = 0, slice(6, 9), 10
 
 
@@ -26,20 +24,18 @@ class IterationRecord:
     """One iterate, in the user's units. The arrays are copies.
 
     Attributes:
-        iter: steps taken, from 0. Another run from another start goes on counting, and its
-            start, which is no step, has no record.
+        iter: steps taken, from 0. A phase from another start goes on counting; its start, which is
+            no step, has no record.
         obj: f(x).
         inf_pr: largest violation of a bound on x or g.
         inf_du: ‖∇f + J_gᵀλ_g + λ_x‖_∞.
         compl: largest |λ|·(distance to its bound).
         mu: barrier parameter ν (of the scaled problem).
-        d_norm: ‖x − x of the record before‖_∞, of another run's start where one began; 0 in
-            the first.
-        alpha_pr, alpha_du: the parts of the last Newton step that (x, slacks) and the multipliers
-            of bounds took; 1 for a jump, NaN where the violation alone is being reduced, 0 in the
-            first.
-        regularization_size: the last shift σ of the Hessian that was needed, 0 if none ever was.
-        restoration: whether the violation alone is being reduced.
+        d_norm: ‖x − x of the previous record‖_∞, of the start if a phase began; 0 in the first.
+        alpha_pr, alpha_du: step lengths of (x, slacks) and of the multipliers of bounds; 1 for a
+            jump, NaN during restoration, 0 in the first.
+        regularization_size: the last nonzero shift σ of the Hessian, 0 if none was needed.
+        restoration: True while the violation alone is being reduced.
         x, g, lam_x, lam_g: the iterate, g(x) and the multipliers.
         elapsed: seconds since the start of the solve.
     """
@@ -65,8 +61,8 @@ class IterationRecord:
 class Watch:
     """Shows the iterates of a running solve: to a callback as records, and in a log.
 
-    Steps on an active set count, but only their end is an iterate, and where they lead nowhere none
-    is. The iterate before stands for each of them, with a step of length zero.
+    Steps on an active set count, but only their end is an iterate, if any. The previous iterate
+    stands for each of them, with a step of length zero.
 
     Args:
         callback: called with every record; it stops the solve by returning True.
@@ -82,7 +78,7 @@ class Watch:
         self._stopped = False
 
     def see(self, view: View) -> bool:
-        """Show an iterate; return whether the callback wants the solve to end."""
+        """Show an iterate; return True if the callback stops the solve."""
         self.hold(int(view.row[_T]) - 1, view.row[_ELAPSED])
         self._view = view
         self._show(view.row)
@@ -101,17 +97,9 @@ class Watch:
     def _show(self, row: list[float]) -> None:
         self._row, view = row, self._view
         assert view is not None
-        numbers: dict[str, Any] = dict(zip(LISTED, row, strict=False))
-        numbers["iter"] = int(row[_T])
-        arrays: dict[str, Any] = {
-            "x": view.x,
-            "g": view.g,
-            "lam_x": view.lam_x,
-            "lam_g": view.lam_g,
-        }
-        record = IterationRecord(
-            **numbers, **arrays, restoration=view.restoring, elapsed=row[_ELAPSED]
-        )
+        arrays = view.x, view.g, view.lam_x, view.lam_g
+        values: Any = (*row[1 : len(LISTED)], view.restoring, *arrays, row[_ELAPSED])
+        record = IterationRecord(int(row[_T]), *values)
         if self._log is not None:
             self._log(record)
         if self._callback is not None and not self._stopped:
@@ -119,13 +107,14 @@ class Watch:
 
 
 def each_step(rows: Matrix, steps: int) -> Matrix:
-    """A row for each step: those of iterates, and repeated ones as :class:`Watch` shows them.
+    """Return a row for each step: the iterates, repeated as :class:`Watch` shows them.
 
     Args:
-        rows: the numbers of the iterates, :data:`LISTED` and seconds.
-        steps: of the solve.
+        rows: values of the iterates, :data:`LISTED` and seconds.
+        steps: number of steps of the solve.
     """
     t = rows[:, _T]
+    # bytes instead of all(): this stands in every stats() and every result.
     regular = b"\0" not in (t[1:] - t[:-1] == 1.0).tobytes()
     if not t.size or (regular and t[-1] == steps):
         return rows
@@ -141,14 +130,14 @@ def each_step(rows: Matrix, steps: int) -> Matrix:
 
 
 def listed(table: Matrix) -> dict[str, list[Any]]:
-    """The numbers of all steps by the names of :data:`LISTED`."""
+    """Values of all steps by the names of :data:`LISTED`."""
     lists: dict[str, list[Any]] = dict(zip(LISTED, table.T.tolist(), strict=False))
     lists["iter"] = table[:, _T].astype(int).tolist()
     return lists
 
 
 def course_of(table: Matrix) -> Course:
-    """The residuals of all steps as arrays."""
+    """Course of a solve from the table of its steps."""
     t, f, feasibility, stationarity, complementarity, nu, *_, shift, elapsed = table.T.copy()
     return Course(
         t=t.astype(np.intp),
@@ -175,13 +164,13 @@ HEADER = f"{'iter':>5}  {'objective':>15}" + "".join(
 
 @dataclass
 class IterationLog:
-    """Prints an aligned line every ``every`` records; first a legend, the header every 20 lines."""
+    """Prints a line every ``every`` iterations, a legend first, a header every 20 lines."""
 
     every: int = 1
     _lines: int = 0
 
     def __call__(self, record: IterationRecord) -> None:
-        """Print the line of this record where one is due."""
+        """Print the line of this record if one is due."""
         if record.iter % self.every:
             return
         lines = list(LEGEND) if self._lines == 0 else []

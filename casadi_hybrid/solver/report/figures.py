@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from casadi_hybrid.problem.point.working_set import LOWER, UPPER, Sides, active_sides
 from casadi_hybrid.solver.record.answer import Answer
 from casadi_hybrid.solver.record.history import Course, History
-from casadi_hybrid.solver.report.text import printable
 from casadi_hybrid.utils.output.plotting import (
     PALETTE,
     figure,
@@ -177,3 +176,13 @@ def structure(J: ca.Sparsity, H: ca.Sparsity | None) -> tuple[Figure, int, int]:
         set_ticks([*middles.values()], [*middles])
     ax.tick_params(length=0, top=True, labeltop=True, labelbottom=False)
     return fig, entries, each
+
+
+def printable(text: object, longest: int = 120) -> str:
+    """Return the text with codes for unprintable characters and without its middle if it is long.
+
+    The two ends stay, since long names differ there.
+    """
+    plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+    half = (longest - 1) // 2
+    return plain if len(plain) <= longest else f"{plain[:half]}…{plain[-half:]}"

@@ -1,7 +1,8 @@
-"""The page of a solve: what its template is given, and the file it is written to."""
+"""The page of a solve: the values of its template, and the file."""
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from casadi_hybrid.problem.graph.derivatives import MEANING
 from casadi_hybrid.solver.record.answer import Answer
 from casadi_hybrid.solver.record.history import History
 from casadi_hybrid.solver.report import figures
-from casadi_hybrid.solver.report.text import counted, number, printable, seconds
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.output.files import optional
 from casadi_hybrid.utils.status import PointStatus
@@ -45,7 +45,7 @@ def write_page(
         explain: gives the explanation, in lines.
         path: file to write.
         trajectories: gives the figure of states and controls over time.
-        **shown: what the template shows in place of the answer's values.
+        **shown: values of the template that replace the answer's.
 
     Raises:
         InputError: for a ``path`` that is no path, has another suffix or a missing folder, and
@@ -56,8 +56,8 @@ def write_page(
     jinja2 = optional("jinja2", "report", "report")
     options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, **options)
-    filters = {"counted": counted, "number": number, "printable": printable, "seconds": seconds}
-    environment.filters |= filters
+    environment.filters |= {"counted": _counted, "number": _number, "seconds": _seconds}
+    environment.filters["printable"] = figures.printable
     if trajectories is not None:
         shown["trajectories"] = figures.svg(trajectories(), "trajectories over time")
     if answer is not None:
@@ -92,7 +92,7 @@ def _drawn(answer: Answer) -> dict[str, Any]:
 
 
 def _rows(lam: np.ndarray, violated: np.ndarray) -> list[int]:
-    """Return which rows a table has: of many the violated ones, then the largest multipliers."""
+    """Return the rows of a table: of many the violated ones, then the largest multipliers."""
     order = np.arange(lam.size)
     if lam.size > SHOWN:
         weight = np.where(np.isfinite(lam), np.abs(lam), np.inf)
@@ -117,3 +117,22 @@ def _checked(path: str | os.PathLike[str]) -> Path:
     if not target.parent.is_dir():
         raise InputError(f"the folder {str(target.parent)!r} is not there; make it first")
     return target
+
+
+def _number(value: float, form: str = ".6g") -> str:
+    """Return a number with a minus sign, and signs for infinite ones."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return format(value, form).replace("-", "−")
+
+
+def _seconds(value: float) -> str:
+    """Return a time in s or ms."""
+    return f"{_number(value, '.3g')} s" if value >= 1.0 else f"{_number(1e3 * value, '.3g')} ms"
+
+
+def _counted(count: int, noun: str) -> str:
+    """Return ``3 rows``, ``1 row``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,9 +1,9 @@
-/* A solver out of a text that CasADi reads: the text names this library and hands it the pickle.
+/* A solver read by CasADi from a text: the text names this library and has the pickle of the solver.
  *
  * CasADi writes down an external function as the path of its library and the words that configure it.
- * Here the word is the pickle of a solver. Python, without which nothing can be solved, reads it. One
- * library serves all texts: CasADi asks for the signature right after the configuration, in the same
- * thread, and the last argument of a call says which solver is meant. */
+ * Here the word is the pickle, which Python reads. One library serves all texts: CasADi reads the
+ * signature right after the configuration, in the same thread, and the last argument of a call names
+ * the solver. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #ifdef _WIN32
 #define PSAPI_VERSION 2 /* EnumProcessModules is of the kernel's library */
@@ -24,7 +24,7 @@ static __thread casadi_int shapes[SHAPE * (INPUTS + OUTPUTS)];
 
 /* Symbol of any library of this process, or NULL. */
 #ifdef _WIN32
-static void *there(const char *name) {
+static void *find_symbol(const char *name) {
     HMODULE modules[1024];
     DWORD size = 0;
     if (!EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &size)) return 0;
@@ -36,25 +36,25 @@ static void *there(const char *name) {
     return 0;
 }
 #else
-static void *there(const char *name) { return dlsym(RTLD_DEFAULT, name); }
+static void *find_symbol(const char *name) { return dlsym(RTLD_DEFAULT, name); }
 #endif
 
-/* Call a function of Python with two addresses. It returns 0, or else Python has printed why. */
-static int python(const char *function, const void *from, const void *to) {
+/* Call a Python function with two addresses; return 0, or 1 after Python has printed the reason. */
+static int call_python(const char *function, const void *from, const void *to) {
     int (*is_up)(void), (*ensure)(void), (*run)(const char *);
     void (*release)(int), (*interrupt)(void);
     int state, failed, interrupted = 0;
     char line[240];
-    *(void **)&is_up = there("Py_IsInitialized");
-    *(void **)&ensure = there("PyGILState_Ensure");
-    *(void **)&run = there("PyRun_SimpleString");
-    *(void **)&release = there("PyGILState_Release");
-    *(void **)&interrupt = there("PyErr_SetInterrupt");
+    *(void **)&is_up = find_symbol("Py_IsInitialized");
+    *(void **)&ensure = find_symbol("PyGILState_Ensure");
+    *(void **)&run = find_symbol("PyRun_SimpleString");
+    *(void **)&release = find_symbol("PyGILState_Release");
+    *(void **)&interrupt = find_symbol("PyErr_SetInterrupt");
     if (!is_up || !ensure || !run || !release || !interrupt || !is_up()) {
         fprintf(stderr, "casadi_hybrid: a stored solver needs Python, and this process has none\n");
         return 1;
     }
-    /* An expression: no name is left in the user's module. */
+    /* An expression leaves no name in the user's module. */
     snprintf(line, sizeof line,
              "__import__('casadi_hybrid.solver.nlpsol.text', fromlist=['_']).%s(%llu, %llu, %llu)",
              function, (unsigned long long)(uintptr_t)from, (unsigned long long)(uintptr_t)to,
@@ -67,10 +67,10 @@ static int python(const char *function, const void *from, const void *to) {
 }
 
 int hybrid_stored_config(int argc, const char **argv) {
-    return python("configure", argc == 2 ? argv[1] : "", shapes);
+    return call_python("configure", argc == 2 ? argv[1] : "", shapes);
 }
 
-/* CasADi wants both where there is a configuration. */
+/* CasADi requires both with a configuration. */
 void hybrid_stored_incref(void) {}
 
 void hybrid_stored_decref(void) {}
@@ -94,5 +94,5 @@ int hybrid_stored(const double **arg, double **res, casadi_int *iw, double *w, i
     (void)iw;
     (void)w;
     (void)mem;
-    return python("evaluate", arg, res);
+    return call_python("evaluate", arg, res);
 }
