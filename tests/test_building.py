@@ -16,8 +16,7 @@ import pytest
 from casadi_hybrid.problem.building import BuildError, build, cache, suffix
 from casadi_hybrid.problem.building import compiler as compilers
 from casadi_hybrid.problem.building.build import Sources, key_of, load
-from casadi_hybrid.problem.building.compiler import Compiler, compiler_of
-from casadi_hybrid.problem.building.processor import processor
+from casadi_hybrid.problem.building.compiler import Compiler, compiler_of, processor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its compilers are scripts")
 

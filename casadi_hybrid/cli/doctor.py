@@ -23,8 +23,7 @@ from casadi_hybrid import __version__
 from casadi_hybrid.core.header import C
 from casadi_hybrid.core.library import engine
 from casadi_hybrid.problem.building import BuildError, cache, suffix
-from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
-from casadi_hybrid.problem.building.processor import processor
+from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found, processor
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.linear_algebra.factorization import WITHOUT_FERAL, has_feral
