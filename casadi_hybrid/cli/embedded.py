@@ -18,7 +18,7 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.interface import nlpsol
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.record.folder import writable
+from casadi_hybrid.utils.output.files import writable
 
 FIRST = "problem", "mpc", "ocp", "nlp"
 """Names that are tried in this order if none is given."""

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.utils.inputs import count
-from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.output.files import add_figures, writable
 from casadi_hybrid.utils.record.collect import Unfinished
-from casadi_hybrid.utils.record.folder import writable
 
 _STOPPED = 130
 
