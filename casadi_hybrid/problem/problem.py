@@ -130,7 +130,7 @@ class Problem:
         expressions = {"f": f, "h": h.column, "g": g.column}
         rows = joined(h, g, self.constraint_names)
         graph = make_graph(x.column, p.column, [f, rows.column])
-        if graph.get_free():
+        if graph.get_free():  # name the expression with the free symbol
             for label, expression in expressions.items():
                 no_free_symbols(expression, label, x.column, p.column)
         variable_names = entry_names(self.variable_names, x)

@@ -40,18 +40,16 @@ def late_names(
 
     Args:
         package: ``__name__`` of the package.
-        homes: late names by the module of the package that defines them. Both may be several words:
-            the modules are imported in turn until one has the name.
+        homes: late names, separated by blanks, by the module of the package that defines them.
     """
-    home = {name: modules for modules, names in homes.items() for name in names.split()}
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        for module in home.get(name, "").split():
-            value = getattr(import_module(f"{package}.{module}"), name, None)
-            if value is not None:
-                setattr(sys.modules[package], name, value)
-                return value
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home})

@@ -197,6 +197,7 @@ def second_assembly(elements: Elements) -> Assembly:
         low.append(np.minimum(kind.x_at[:, i], kind.x_at[:, j]))
         high.append(np.maximum(kind.x_at[:, i], kind.x_at[:, j]))
         begin += kind.count * piece.width
+    # Entries at one place of the upper triangle are summed; most sums fill two mirrored places.
     row, column = _flat(low), _flat(high)
     keys, target = np.unique(row * np.int64(n) + column, return_inverse=True)
     row, column = keys // n, keys % n

@@ -337,11 +337,6 @@ class Fused:
             self._locate(data, values[0])
         return data
 
-    @property
-    def size(self) -> int:
-        """Length of the array that a call returns."""
-        return self._work.size
-
     def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
         """Output ``i`` as a dense matrix; a view if its pattern is dense."""
         shape = self._shapes[i]

@@ -168,6 +168,7 @@ def _quadratic(terms: list[Any], z: Any, n: int) -> Any:
         return None
     for term in terms:
         H = ca.hessian(term, z)[0]
+        # ∇²q must be constant, and free of calls v, whose curvature it would ignore.
         if ca.depends_on(H, z) or (z.numel() > n and ca.depends_on(term, z[n:])):
             text = str(term)
             text = text if len(text) <= 80 else f"{text[:77]}..."

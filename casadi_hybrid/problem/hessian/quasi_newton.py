@@ -123,7 +123,7 @@ class QuasiNewton:
         y = np.diff(gradients, axis=0)
         shortest = self._shortest(self._points[-1][0])
         hessian = np.zeros((self._n, self._n))
-        for members in self._stacks:
+        for members in self._stacks:  # blocks of one size are updated together
             B = _matrices(s, y, members, shortest, self._skipped)
             hessian[members[:, :, None], members[:, None, :]] = B
         return hessian

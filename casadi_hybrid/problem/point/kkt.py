@@ -64,11 +64,12 @@ def kkt_residuals(
         (x, bounds.lbx, bounds.ubx, lam_x, np.abs(x), np.ones(x.size)),
         (g, bounds.lbg, bounds.ubg, lam_g, sizes, steepest),
     ):
+        # λ > 0 acts at the upper bound, λ < 0 at the lower one; equations are left to feasibility.
         lam = np.where(lower < upper, multipliers, 0.0)
         distance = np.abs(np.where(lam > 0, upper, lower) - value)
         if not plain:
             distance = counted_distance(distance, size, np.abs(lam) * steep, gradient)
-        distance = np.where(np.isinf(distance), 1.0, distance)
+        distance = np.where(np.isinf(distance), 1.0, distance)  # no bound: the size of λ counts
         slackness = max(slackness, largest(lam * distance))
     feasibility = max(largest(violation_x), largest(violation_g))
     return Residuals(feasibility, largest(slope), slackness)

@@ -52,6 +52,7 @@ def active_sides(
     # The cap keeps an infinite bound inactive: near·size must be neither infinite nor NaN.
     size_l = np.minimum(np.maximum(1.0, np.abs(lower)), _HUGE)
     size_u = np.minimum(np.maximum(1.0, np.abs(upper)), _HUGE)
+    # λ > 0 acts at the upper bound, λ < 0 at the lower one.
     at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
     at_upper = ((lam > above) | ((above <= near * size_u) & (lam >= 0.0))) & ~at_lower
     sides = at_upper.astype(np.int8) - at_lower.astype(np.int8)

@@ -92,6 +92,7 @@ class SymmetricFactor:
         if size == 0 or self.inertia.zero:
             return self.inertia.zero > 0
         scale = self._solver.factors().scaling
+        # Inverse iteration on the scaled matrix: 1/growth tends to its smallest |eigenvalue|.
         v = np.cos(np.arange(size))
         growth = 1.0
         for _ in range(_INVERSE_STEPS):

@@ -42,6 +42,7 @@ class Pattern:
 
         Entries at one place are merged.
         """
+        # These keys sort the entries by columns, then by rows.
         keys, position = distinct(cols * np.intp(shape[0]) + rows)
         return cls(shape, keys % shape[0], keys // shape[0]), position
 

@@ -75,18 +75,18 @@ def figure(
     return fig, axes
 
 
-def line_style(i: int, points: int = 0, *, marks: int = 8) -> dict[str, Any]:
+def line_style(i: int, points: int = 0) -> dict[str, Any]:
     """Colour, dashes and marker of curve number ``i``, as arguments of ``Axes.plot``.
 
     Args:
         i: number of the curve; the styles repeat after eight.
-        points: length of the curve, for markers; without it there are none.
-        marks: approximate number of markers, shifted from curve to curve.
+        points: length of the curve. If given, about eight markers are spread over the curve,
+            shifted from curve to curve.
     """
     k = i % len(PALETTE)
     style: dict[str, Any] = {"color": PALETTE[k], "linestyle": DASHES[k], "linewidth": 1.6}
     if points:
-        spacing = max(1, points // marks)
+        spacing = max(1, points // 8)
         style |= {"marker": MARKERS[k], "markersize": 5.0}
         style["markevery"] = ((i * spacing) // len(PALETTE), spacing)
     return style
