@@ -39,11 +39,11 @@ def add_arguments(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "doctor",
-        help="what this machine has: versions, compiler, cache, engine, and whether it works",
+        help="versions, compiler, cache and engine of this machine, with a test",
         description="Print versions, processor, compiler, cache and engine, test the engine and "
-        "the solver. The exit code is 1 where something that is there does not work.",
+        "the solver. The exit code is 1 if a part that is present does not work.",
     )
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
     parser.set_defaults(run=run)
 
 

@@ -44,12 +44,12 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
     parser.add_argument(
-        "--name", help="what names begin with (default: that of the solver or the function)"
+        "--name", help="prefix of the names (default: name of the solver or the function)"
     )
     parser.add_argument(
         "--loops",
         action=argparse.BooleanOptionalAction,
-        help="write what repeats, as stages do, once (default: where straight code is long)",
+        help="write repeated parts such as stages once (default: if the code is long otherwise)",
     )
     for flag, text in (
         ("--warm-only", "leave the search from any start out: less code and memory"),

@@ -66,7 +66,7 @@ def read(place: str) -> Own:
     if is_controlled and isinstance(namespace.get(TOGETHER), Mapping):
         numbers = numbers or namespace[TOGETHER]
     if not isinstance(numbers, Mapping):
-        raise InputError(f"what stands beside the problem in {place} must be a dictionary")
+        raise InputError(f"the values beside the problem in {place} must be a dictionary")
     if is_controlled:
         return _controlled(name, statement, numbers, namespace.get(ANSWER))
     problem, values = _problem(statement, place, name)

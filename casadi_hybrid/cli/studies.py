@@ -53,8 +53,8 @@ def add_arguments(commands: Any) -> None:
         "reproduce",
         help="the paper's tables beside the printed ones",
         description="Run the paper's experiment and print its tables beside the printed ones, "
-        "what they do not show (who stays below 1e-3, who arrives), and what was fitted. "
-        "Finished instances are kept in DIR/record: a run that was cut short goes on from there.",
+        "the shares that stay below 1e-3 and that converge, and the fitted constants. "
+        "Finished instances are kept in DIR/record: an interrupted run continues from there.",
     )
     _add(parser, reproduce, _REPRODUCE)
     _add_common(parser, "output/reproduce", "tables")
@@ -62,8 +62,8 @@ def add_arguments(commands: Any) -> None:
         "study",
         help="a population study: shape × condition × start radius × seeds × rules",
         description="Run rules on instances of many shapes and condition numbers; write one "
-        "table and one figure. A study that was cut short goes on where it stopped; the same "
-        "numbers come out whatever carries the work.",
+        "table and one figure. An interrupted study continues where it stopped. The results do not "
+        "depend on the number of processes.",
     )
     _add(parser, study, _STUDY)
     parser.add_argument(
@@ -112,7 +112,9 @@ def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> No
         metavar="WHERE",
         help="a Dask cluster in place of processes: 'local', or the address of its scheduler",
     )
-    command.add_argument("--fresh", action="store_true", help="forget what DIR holds, start over")
+    command.add_argument(
+        "--fresh", action="store_true", help="delete the record in DIR and start over"
+    )
     command.add_argument("--json", action="store_true", help=f"print the {shown} as JSON")
 
 

@@ -47,8 +47,8 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         return vector
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
-            f"{name} is a CasADi symbol; numbers are needed here. What casadi_hybrid.nlpsol makes "
-            "takes MX symbols"
+            f"{name} is a CasADi symbol; numbers are needed here. A solver of casadi_hybrid.nlpsol "
+            "accepts MX symbols"
         )
     array = real_array(value, name)
     if size == 0 and array.size <= 1:

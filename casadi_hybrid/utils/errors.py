@@ -83,8 +83,8 @@ class BrokenFunctionError(EvaluationError):
     """A function of the problem raises at every point, so no other point is tried."""
 
     advice = (
-        "it raises also where it was defined before, so it is not the point that it fails for. "
-        "See what it raises"
+        "it now raises also at points where it was defined before: the point is not the cause. "
+        "See its exception"
     )
 
 

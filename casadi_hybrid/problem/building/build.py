@@ -109,17 +109,10 @@ def key_of(sources: Sources, compiler: Compiler) -> str:
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
         [os.environ.get(name, "") for name in _ENVIRONMENT],
-        [sys.platform, platform.machine(), processor(), _c_library()],
+        [sys.platform, platform.machine(), processor(), " ".join(platform.libc_ver())],
         ca.CasadiMeta.version(),
     )
     return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
-
-
-def _c_library() -> str:
-    """Name and version of the C library; code for a newer one cannot be loaded."""
-    if sys.platform != "win32" and "CS_GNU_LIBC_VERSION" in os.confstr_names:
-        return os.confstr("CS_GNU_LIBC_VERSION") or ""
-    return " ".join(platform.libc_ver())
 
 
 def _through_cache(sources: Sources, compiler: Compiler, limit: float, *, alone: bool) -> Path:

@@ -16,9 +16,9 @@ from casadi_hybrid.utils.errors import InputError, last_line, suggest
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
 MEANING = {
     EXACT: "CasADi's, exact",
-    GIVEN: "the one that was given",
-    GAUSS_NEWTON: "that of Gauss and Newton, without the curvature of residuals and constraints",
-    LIMITED_MEMORY: "learned from first derivatives (limited memory)",
+    GIVEN: "given by the user",
+    GAUSS_NEWTON: "Gauss–Newton, without the curvature of residuals and constraints",
+    LIMITED_MEMORY: "quasi-Newton from first derivatives (limited memory)",
 }
 APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
 

@@ -49,7 +49,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
     if value.numel() and not value.is_valid_input():
         raise InputError(
             f"{name} must be made of symbols, not of expressions: got {value}. Make a symbol of "
-            "each part, join them with ca.vertcat, and use the parts of that in f and g"
+            "each part, join them with ca.vertcat, and use its parts in f and g"
         )
     if not value.is_column() or not value.is_dense():
         raise InputError(
@@ -158,7 +158,7 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
             if bounded and not numeric_bounds:
                 raise InputError(
                     f"{label} is a tuple of three, (lower, expression, upper), and its bounds must "
-                    "be numbers; give rows as a list, and take what moves a bound into the row"
+                    "be numbers; give rows as a list, and move a variable bound into the row"
                 )
             if bounded:
                 lower, expression, upper = rows
