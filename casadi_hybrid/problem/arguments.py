@@ -156,7 +156,7 @@ def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: b
     vector = base.copy()
     for key, part in value.items():
         if key not in blocks:
-            hint = suggest(str(key), blocks) if blocks else "; no block has a name"
+            hint = suggest(str(key), blocks) if blocks else "; no mapping has named any"
             raise InputError(f"{name} names an unknown block {key!r}{hint}")
         block = blocks[key]
         size = block.stop - block.start

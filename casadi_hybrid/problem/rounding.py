@@ -14,7 +14,7 @@ from casadi_hybrid.utils.inputs import Vector
 ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
 """Rounding error of a sum, relative to the sizes of its terms."""
 ROOM = CORE["HYBRID_FORM_ROOM"]
-"""Rounding error of a difference, relative to its two numbers."""
+"""Rounding of the distance between two numbers, relative to them."""
 PULL = CORE["HYBRID_INERTIA_IMPLAUSIBLE"]
 """Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual."""
 _NEGLIGIBLE = CORE["HYBRID_ROUNDING_TINY"]
