@@ -49,12 +49,12 @@ def add_arguments(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Solve and judge a problem; return the exit code of the outcome."""
-    own = read(arguments.problem)
-    solver = Solver(own.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
-    numbers = dict(own.numbers)
+    user = read(arguments.problem)
+    solver = Solver(user.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
+    numbers = dict(user.numbers)
     result = solver.solve(numbers.pop("x0", None), **numbers)
-    report = _judged(own, result, arguments)
-    answer = None if own.answer is None else _judged(own, own.answer, arguments)
+    report = _judged(user, result, arguments)
+    answer = None if user.answer is None else _judged(user, user.answer, arguments)
     if arguments.json:
         verdict = None if answer is None else answer.to_dict()
         tables = {"result": _plain(result), "report": report.to_dict(), ANSWER: verdict}
@@ -82,11 +82,11 @@ def _plain(result: Result) -> dict[str, Any]:
     }
 
 
-def _judged(own: Own, answer: Any, arguments: argparse.Namespace) -> Report:
-    numbers = {k: v for k, v in own.numbers.items() if not k.startswith("lam_")}
-    start = own.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
+def _judged(user: Own, answer: Any, arguments: argparse.Namespace) -> Report:
+    numbers = {k: v for k, v in user.numbers.items() if not k.startswith("lam_")}
+    start = user.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
     numbers |= {"x0": start, "tol": arguments.tol or 1e-6, "ipopt": not arguments.no_ipopt}
-    return verify(own.stated or own.problem, answer, **numbers)
+    return verify(user.stated or user.problem, answer, **numbers)
 
 
 def _show(result: Result, report: Report, answer: Report | None) -> None:
