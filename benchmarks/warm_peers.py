@@ -40,8 +40,7 @@ from warm.table import (
 from casadi_hybrid import __version__
 from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.inputs import count, positive
-from casadi_hybrid.utils.output.formats import add_figures
-from casadi_hybrid.utils.record.folder import writable
+from casadi_hybrid.utils.output.files import add_figures, writable
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _FAMILIES = f"problems (default: {' '.join(JUDGED)}; also linear; for tuning: {' '.join(TUNING)})"

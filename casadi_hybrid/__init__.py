@@ -1,8 +1,7 @@
 """Constrained optimization for control on CasADi graphs.
 
-Augmented Lagrangian terms and optimistic dual memory are one matrix correction M = C_aug + C_opt
-of a primal–dual iteration; this package designs M, splits it and runs it, beside the usual
-baselines, and checks every answer.
+The default solver is an interior-point method with an active-set warm start. The methods of the
+paper, which unite augmented and optimistic terms in one matrix M, are included for research.
 """
 
 from typing import TYPE_CHECKING

@@ -14,9 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.output.files import add_figures, writable
 from casadi_hybrid.utils.output.plotting import save
-from casadi_hybrid.utils.record.folder import writable
 from casadi_hybrid.verify import Rejection, Report
 
 TOL = 1e-6

@@ -16,8 +16,7 @@ import pytest
 from casadi_hybrid.problem.building import BuildError, build, cache, suffix
 from casadi_hybrid.problem.building import compiler as compilers
 from casadi_hybrid.problem.building.build import Sources, key_of, load
-from casadi_hybrid.problem.building.compiler import Compiler, compiler_of
-from casadi_hybrid.problem.building.processor import processor
+from casadi_hybrid.problem.building.compiler import Compiler, compiler_of, processor
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="its compilers are scripts")
 
@@ -427,7 +426,7 @@ def test_the_key_changes_with_the_machine_and_casadi(monkeypatch):
     for features in ("flags : avx", "flags : avx fma"):
         monkeypatch.setattr(build, "processor", lambda f=features: f)
         keys.append(key_of(answer(), HERE))
-    monkeypatch.setattr(build, "_c_library", lambda: "glibc 1.0")
+    monkeypatch.setattr(build.platform, "libc_ver", lambda: ("glibc", "1.0"))
     keys.append(key_of(answer(), HERE))
     monkeypatch.setattr(ca.CasadiMeta, "version", staticmethod(lambda: "99.0"))
     keys.append(key_of(answer(), HERE))

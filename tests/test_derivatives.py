@@ -50,7 +50,7 @@ def test_a_given_hessian_in_full_or_its_triangle_makes_the_same_steps(exact, par
     assert exact.hessian == "exact"
     assert found.iterations == exact.iterations
     np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-10)
-    assert "The Hessian: the one that was given." in found.explain()
+    assert "The Hessian: given by the user." in found.explain()
 
 
 def test_a_given_hessian_is_used_and_not_the_exact_one(exact: Any) -> None:

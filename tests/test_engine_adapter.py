@@ -75,7 +75,7 @@ def test_functions_that_few_methods_call_are_made_when_one_does() -> None:
     nlpsol("solver", "hybrid", problem)(x0=[2.0, 0.5], lbg=1, ubg=1)
     functions = problem.functions
     seldom = functions.of_residual, functions.of_second
-    assert all(one is not None and "made" not in vars(one) for one in seldom)
+    assert all(one is not None and "value" not in vars(one) for one in seldom)
     copy = pickle.loads(pickle.dumps(problem)).functions
     at, lam = [2.0, 0.5], [3.0]
     for one in (functions, copy):

@@ -14,7 +14,7 @@ from nlp_cases import hock_schittkowski
 
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.core.header import C
-from casadi_hybrid.problem.hessian import blocks
+from casadi_hybrid.problem.hessian import quasi_newton
 
 LEARN = {"hessian_approximation": "limited-memory"}
 DRAWS = 7
@@ -103,7 +103,7 @@ def by_hand(
 
 @pytest.mark.parametrize("large", [200, 3], ids=["full", "low rank"])
 def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "LARGE", large)
+    monkeypatch.setattr(quasi_newton, "LARGE", large)
     form = stages()
     first, seen = form.problem.functions.first, []
     free = np.delete(np.arange(10), FIXED)
@@ -189,7 +189,7 @@ def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 @pytest.mark.parametrize("seed", range(6))
 def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """K with its change of low rank: inertia by eigenvalues, solutions by NumPy."""
-    monkeypatch.setattr(blocks, "LARGE", 1)
+    monkeypatch.setattr(quasi_newton, "LARGE", 1)
     form = stages()
     kkt, draws = Kkt(form), np.random.default_rng(seed)
     n, m = form.data.n, form.data.m
@@ -264,7 +264,7 @@ def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyP
     """The same matrix by its updates, from the first iterate to the last."""
     nlp, numbers = hock_schittkowski(number)
     full, x = learned(nlp, numbers)
-    monkeypatch.setattr(blocks, "LARGE", 1)
+    monkeypatch.setattr(quasi_newton, "LARGE", 1)
     low, found = learned(nlp, numbers)
     assert low.stats()["iter_count"] == full.stats()["iter_count"]
     np.testing.assert_allclose(found["x"], x["x"], rtol=1e-7, atol=1e-9)

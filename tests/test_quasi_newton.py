@@ -19,8 +19,7 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.problem.hessian.blocks import Blocks
-from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
+from casadi_hybrid.problem.hessian.quasi_newton import Blocks, QuasiNewton
 
 LEARN = {"hessian_approximation": "limited-memory"}
 

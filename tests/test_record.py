@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
+from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.record.collect import Keeping, collect
-from casadi_hybrid.utils.record.folder import writable
 from casadi_hybrid.utils.record.record import Record, encoded, header, opened
 
 ODD = [0.1, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, np.inf, np.nan]

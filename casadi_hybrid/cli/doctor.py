@@ -1,4 +1,4 @@
-"""``casadi-hybrid doctor``: what this machine has, and whether it works here."""
+"""``casadi-hybrid doctor``: versions, compiler, cache and core of this machine, with a test."""
 
 from __future__ import annotations
 
@@ -23,33 +23,32 @@ from casadi_hybrid import __version__
 from casadi_hybrid.core.header import C
 from casadi_hybrid.core.library import engine
 from casadi_hybrid.problem.building import BuildError, cache, suffix
-from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
-from casadi_hybrid.problem.building.processor import processor
+from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found, processor
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.linear_algebra.factorization import WITHOUT_FERAL, has_feral
 from casadi_hybrid.utils.output.text import aligned
 
 _PACKAGES = ("casadi", "numpy", "scipy", "feral-solver")
-# Instructions that make a difference to sums of numbers; there are some hundred others.
+# Instruction sets that affect sums of numbers, among some hundred others.
 _TELLING = ("sse4_2", "avx", "avx2", "fma", "avx512f", "asimd", "neon", "sve", "AdvSIMD")
-_REPEATED = 10  # solves, the fastest of which counts
+_REPEATED = 10  # solves; the fastest one is printed
 
 
 def add_arguments(commands: Any) -> None:
     """Add the subcommand."""
     parser = commands.add_parser(
         "doctor",
-        help="what this machine has: versions, compiler, cache, engine, and whether it works",
+        help="versions, compiler, cache and engine of this machine, with a test",
         description="Print versions, processor, compiler, cache and engine, test the engine and "
-        "the solver. The exit code is 1 where something that is there does not work.",
+        "the solver. The exit code is 1 if a part that is present does not work.",
     )
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Say what the machine has; 1 where something that is there does not work."""
+    """Print the table of this machine; return 1 if a part of it does not work."""
     rows: dict[str, str] = {}
     broken: list[str] = []
     _versions(rows)
@@ -89,8 +88,8 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
         rows["engine"], rows["self-test"] = f"none: {missing}", "none"
         broken.append(missing)
     else:
-        wanted = "x86-64-v3 processors" if ".v3." in os.path.basename(path) else "any processor"
-        rows["engine"], rows["self-test"] = f"C, for {wanted} ({path})", fault or "passed"
+        target = "x86-64-v3 processors" if ".v3." in os.path.basename(path) else "any processor"
+        rows["engine"], rows["self-test"] = f"C, for {target} ({path})", fault or "passed"
     if fault:
         broken.append(f"the engine in C fails its self-test: {fault}")
     drawing = importlib.util.find_spec("matplotlib") is not None
@@ -109,33 +108,29 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
 
 
 def self_test(core: ctypes.CDLL) -> str:
-    """Test that a core rounds products before it subtracts them.
-
-    Returns:
-        An empty text where it does, else a sentence about the first fault.
-    """
+    """Test that the core rounds products before it subtracts them; return the fault or ``""``."""
     a = 1.0 + 2.0**-30
-    found = C.declare(core).hybrid_rounded_difference(a, a, a * a)
-    if found == 0.0:
+    difference = C.declare(core).hybrid_rounded_difference(a, a, a * a)
+    if difference == 0.0:
         return ""
-    how = "fused products" if found == 2.0**-60 else "numbers of another precision"
-    return f"its arithmetic is not that of Python: it has {how}, a difference of {found:.3g}"
+    how = "fused products" if difference == 2.0**-60 else "numbers of another precision"
+    return f"its arithmetic is not that of Python: it has {how}, a difference of {difference:.3g}"
 
 
 def _solver(rows: dict[str, str], broken: list[str]) -> None:
-    """A problem whose solution is known: the point of a disc that is nearest to (2, 0)."""
+    """Solve a problem of known solution: the point of a disc that is nearest to (2, 0)."""
     x = ca.SX.sym("x", 2)
     began = time.perf_counter()
     try:
         problem = Problem(x=x, f=(x[0] - 2) ** 2 + x[1] ** 2, g=1 - ca.sumsqr(x), lbg=0)
         result = Solver(problem).solve([0.5, 0.5])
         right = result.success and abs(result.x - [1, 0]).max() < 1e-5
-        said = "right" if right else f"wrong: {result.stop}, {result.point}, x = {result.x}"
-    except Exception as error:  # noqa: BLE001 - whatever it is belongs into the table
-        right, said = False, f"{type(error).__name__}: {error}"
-    rows["solver"] = f"a small problem: {said}, {time.perf_counter() - began:.2f} s"
+        answer = "right" if right else f"wrong: {result.stop}, {result.point}, x = {result.x}"
+    except Exception as error:  # noqa: BLE001 - any exception belongs into the table
+        right, answer = False, f"{type(error).__name__}: {error}"
+    rows["solver"] = f"a small problem: {answer}, {time.perf_counter() - began:.2f} s"
     if not right:
-        broken.append(f"the solver fails at a small problem: {said}")
+        broken.append(f"the solver fails at a small problem: {answer}")
         return
     solver = Solver(problem)
     seconds = min(repeat(lambda: solver.solve([0.5, 0.5]), number=1, repeat=_REPEATED))
@@ -143,7 +138,7 @@ def _solver(rows: dict[str, str], broken: list[str]) -> None:
 
 
 def _cache() -> str:
-    """The folder of the cache, whose it is and what is in it."""
+    """Folder of the cache, its owner and its content."""
     folder, why = cache.own_folder()
     if folder is None:
         return f"none: {why}"
@@ -153,7 +148,7 @@ def _cache() -> str:
     if sys.platform != "win32":
         try:
             owner = folder.owner()
-        except KeyError:  # a number without a name, as in containers
+        except KeyError:  # a user without a name, as in containers
             owner = f"user {status.st_uid}"
     number = f"{len(libraries)} {'library' if len(libraries) == 1 else 'libraries'}"
     mode = f"{stat.S_IMODE(status.st_mode):04o}"

@@ -1,4 +1,4 @@
-"""``casadi-hybrid export``: the problem that a user's function states, written as C99."""
+"""``casadi-hybrid export``: a solver of the user's problem as C99."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.interface import nlpsol
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.record.folder import writable
+from casadi_hybrid.utils.output.files import writable
 
 FIRST = "problem", "mpc", "ocp", "nlp"
-"""Names that are tried in this order if none is given."""
+"""Names that are tried in a file if none is given."""
 
 
 def add_arguments(commands: Any) -> None:
-    """Add the command to the others."""
+    """Add the subcommand."""
     parser = commands.add_parser(
         "export",
         help="a solver as C99 without dependencies, for machines without Python",
@@ -44,12 +44,12 @@ def add_arguments(commands: Any) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the files")
     parser.add_argument(
-        "--name", help="what names begin with (default: that of the solver or the function)"
+        "--name", help="prefix of the names (default: name of the solver or the function)"
     )
     parser.add_argument(
         "--loops",
         action=argparse.BooleanOptionalAction,
-        help="write what repeats, as stages do, once (default: where straight code is long)",
+        help="write repeated parts such as stages once (default: if the code is long otherwise)",
     )
     for flag, text in (
         ("--warm-only", "leave the search from any start out: less code and memory"),
@@ -61,13 +61,13 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; its exit code: 1 where C does not answer as Python does."""
-    made = [path for path in (arguments.out, *arguments.out.parents) if not path.exists()]
+    """Run the command; return 1 if the answers of C and Python differ."""
+    created = [path for path in (arguments.out, *arguments.out.parents) if not path.exists()]
     writable(arguments.out)
     try:
         written = export(arguments)
     finally:
-        for path in made:  # nothing stays of a refusal
+        for path in created:  # leave nothing behind after an error
             if not any(path.iterdir()):
                 path.rmdir()
     if not arguments.json:
@@ -94,33 +94,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def export(arguments: argparse.Namespace) -> Export:
-    """Write what stands at a place, as :meth:`.NlpSolver.export` writes a solver."""
+    """Export the statement at a place, as :meth:`.NlpSolver.export` exports a solver."""
     from casadi_hybrid.control import MPC, OptimalControl  # noqa: PLC0415 - only for this
 
     place, name = arguments.problem, arguments.name
-    own, found, there = stated_at(place, FIRST)
-    parts = found if isinstance(found, tuple) else (found,)
-    solver, given, loop = (*parts, {}, ())[:3] if len(parts) < 3 else parts[:3]
-    if len(parts) > 3 or not isinstance(given, Mapping):
+    label, value, namespace = stated_at(place, FIRST)
+    parts = value if isinstance(value, tuple) else (value,)
+    solver, values, loop = (*parts, {}, ())[:3] if len(parts) < 3 else parts[:3]
+    if len(parts) > 3 or not isinstance(values, Mapping):
         raise InputError(
             f"{place} must return a problem, or a tuple of it, a dictionary of arguments and a "
-            f"list of changes of them; it returned {found!r}"
+            f"list of changes of them; it returned {value!r}"
         )
-    options: dict[str, Any] = {"loops": arguments.loops, "cold": not arguments.warm_only, **given}
+    options: dict[str, Any] = {"loops": arguments.loops, "cold": not arguments.warm_only, **values}
     if isinstance(solver, MPC | OptimalControl):
         if loop:
             raise InputError("the loop of a controller is its own; give no list of changes")
-        with lacking_named(own):
+        with lacking_named(label):
             return solver.export(arguments.out, name=name, **options)
     if not isinstance(solver, Mapping | Problem | NlpSolver):
         raise InputError(
             f"{place} must return an nlp dictionary, a Problem, a solver of nlpsol, an "
             f"OptimalControl or an MPC, not {type(solver).__name__}"
         )
-    if any(value is solver for value in there.values()):  # what a function states has its own
-        beside = {word: value for word, value in numbers_beside(there).items()
-                  if value is not solver}  # fmt: skip
-        options = {**beside, **options}
+    if any(variable is solver for variable in namespace.values()):
+        # The values beside a variable belong to it; a function returns its values itself.
+        values_beside = numbers_beside(namespace).items()
+        options = {k: value for k, value in values_beside if value is not solver} | options
     if not isinstance(solver, NlpSolver):
-        solver = nlpsol(check_name(own if name is None else name), "hybrid", solver)
+        solver = nlpsol(check_name(label if name is None else name), "hybrid", solver)
     return solver.export(arguments.out, name, loop=loop, **options)

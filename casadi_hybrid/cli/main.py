@@ -1,4 +1,4 @@
-"""The entry of the command line: which command, its errors in a line each, its exit code."""
+"""Entry of the command line: choice of the command, one-line errors, exit code."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from casadi_hybrid.utils.errors import InputError, suggest
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    0 is done, 1 a check that failed, 2 wrong input, 130 Ctrl-C; ``verify`` has more, see its help.
+    The codes are 0 success, 1 a failed check, 2 wrong input, 130 Ctrl-C; ``verify`` has more.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a file on Windows takes no Greek
+            stream.reconfigure(errors="replace")  # files on Windows accept no Greek letters
     parser = make_parser()
-    if "_ARGCOMPLETE" in os.environ:  # a shell asks how its line may go on
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks for completions
         import argcomplete  # noqa: PLC0415 - an extra
 
         argcomplete.autocomplete(parser)
-    words, known = sys.argv[1:] if argv is None else argv, parser.commands.choices
+    words, commands = sys.argv[1:] if argv is None else argv, parser.commands.choices
     first = next((word for word in words if word[:1] != "-"), None)
-    if first is not None and first not in known:
-        parser.error(f"there is no command {first!r}{suggest(first, known)}")
+    if first is not None and first not in commands:
+        parser.error(f"there is no command {first!r}{suggest(first, commands)}")
     arguments, rest = parser.parse_known_args(words)
     command = arguments.command
     if rest and command != "run":
-        own = parser if command is None else parser.commands.choices[command]
-        own.error(f"unrecognized arguments: {' '.join(rest)}")
+        commands.get(command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
     if command is None:
         print(parser.format_help(), end="")
         return 0

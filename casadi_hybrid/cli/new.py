@@ -1,4 +1,4 @@
-"""``casadi-hybrid new``: a commented start file for a problem of one's own."""
+"""``casadi-hybrid new``: a commented start file for the user's problem."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file, say how to run it, and return 0."""
+    """Write the file, print the command that runs it, and return 0."""
     name = arguments.name
     path = Path(name if name.endswith(".py") else f"{name}.py")
     if not re.fullmatch(r"[A-Za-z_]\w*", path.stem):
@@ -57,19 +57,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _copy(scenario: str, name: str) -> str:
-    """The text of a scenario under another name, with the way to the modules that it shares."""
+    """Text of a scenario under another name, with the path to the modules shared by scenarios."""
     folder = scenario_folder()
     names = scenario_summaries(folder)
     if scenario not in names:
         raise InputError(f"no scenario {scenario!r} in {folder}{suggest(scenario, names)}")
     text = (folder / f"{scenario}.py").read_text("utf-8")
     text = text.replace(f'NAME = "{scenario}"', f'NAME = "{name}"', 1)
-    # The modules that scenarios share are not part of the package's interface.
+    # The modules shared by scenarios are no part of the package's interface.
     begin = re.search(r"^(?:import|from) (?!__future__)", text, flags=re.MULTILINE)
     assert begin is not None
-    way = (
+    path = (
         "import sys\n\nfrom casadi_hybrid.cli.running import scenario_folder\n\n"
         "# The modules that this file shares with the scenarios (drawing, reporting, solving, …).\n"
         "sys.path.insert(0, str(scenario_folder()))\n\n"
     )
-    return text[: begin.start()] + way + text[begin.start() :]
+    return text[: begin.start()] + path + text[begin.start() :]

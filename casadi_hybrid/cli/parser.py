@@ -1,4 +1,4 @@
-"""The parser of all commands, with examples of each."""
+"""Parser of all commands, with examples of each."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ GROUPS = {
     "the paper": ("reproduce", "study", "claims"),
     "this machine": ("doctor",),
 }
-"""The commands as the help lists them."""
+"""Commands in the order of the help."""
 
 
 class Formatter(argparse.HelpFormatter):
-    """Keeps the lines of the examples; all other text is filled as usual."""
+    """Formatter that keeps the lines of the examples and fills all other text."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("examples:"):
@@ -46,17 +46,17 @@ class Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of all commands: its help lists them by groups."""
+    """Parser of all commands; its help lists them by groups."""
 
     commands: Any
 
     def format_help(self) -> str:
-        """Return the help, the commands of a group below its name."""
-        said = {one.dest: one.help for one in self.commands._choices_actions}
-        width = max(map(len, said))
+        """Return the help, with the commands of a group below its name."""
+        summary = {action.dest: action.help for action in self.commands._choices_actions}
+        width = max(map(len, summary))
         rows = [f"{self.format_usage()}\n{self.description}\n"]
         for group, names in GROUPS.items():
-            rows += [f"{group}:", *(f"  {name:<{width}}  {said[name]}" for name in names), ""]
+            rows += [f"{group}:", *(f"  {name:<{width}}  {summary[name]}" for name in names), ""]
         options = "options: --version; --help, also of every command: casadi-hybrid run --help"
         return "\n".join([*rows, options, "", f"{self.epilog}\n"])
 

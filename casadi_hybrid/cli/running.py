@@ -47,29 +47,28 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.scenario
     if name not in names:
         raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
-    # A scenario is a plain script and runs as one. Its matrices are small: one BLAS thread is
-    # fastest, by far on a busy machine.
+    # The matrices of scenarios are small: one BLAS thread is fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
     command = [sys.executable, str(folder / f"{name}.py"), *arguments.rest]
     if arguments.help:
         command.append("--help")
     else:
-        print(f"{name}: {names[name]}", file=sys.stderr, flush=True)  # what is solved, before it is
+        print(f"{name}: {names[name]}", file=sys.stderr, flush=True)
     return subprocess.run(command, env=environment, check=False).returncode
 
 
 def scenario_summaries(folder: Path) -> dict[str, str]:
-    """The scenarios of a folder, by name, with their one-line SUMMARY; no module is run."""
-    found: dict[str, str] = {}
+    """Scenarios of a folder by name, with their one-line SUMMARY; no module is executed."""
+    summaries: dict[str, str] = {}
     for path in sorted(folder.glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SUMMARY":
-                found[path.stem] = ast.literal_eval(node.value)
-    return found
+                summaries[path.stem] = ast.literal_eval(node.value)
+    return summaries
 
 
 def scenario_folder() -> Path:
-    """``./scenarios`` where it has scenarios, the one of the checkout, or the installed one."""
+    """Folder ``./scenarios`` if it has scenarios, or the one of the checkout or the package."""
     for parent in (Path.cwd(), _PACKAGE.parent, _PACKAGE):
         folder = parent / "scenarios"
         if folder.is_dir() and scenario_summaries(folder):

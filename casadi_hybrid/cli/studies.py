@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.utils.inputs import count
-from casadi_hybrid.utils.output.formats import add_figures
+from casadi_hybrid.utils.output.files import add_figures, writable
 from casadi_hybrid.utils.record.collect import Unfinished
-from casadi_hybrid.utils.record.folder import writable
 
 _STOPPED = 130
 
@@ -25,7 +24,7 @@ def _shape(text: str) -> tuple[int, int]:
     return int(n), int(m)
 
 
-# Options that are passed on where they are given; the defaults are those of the functions.
+# Flag, type, nargs, metavar and help. Omitted options take the defaults of the functions.
 Option = tuple[str, Callable[[str], Any], int | str | None, str | tuple[str, str], str]
 _REPRODUCE: Sequence[Option] = (
     ("--instances", int, None, "N", "problems per level, five of them fitted seeds (default 50)"),
@@ -54,8 +53,8 @@ def add_arguments(commands: Any) -> None:
         "reproduce",
         help="the paper's tables beside the printed ones",
         description="Run the paper's experiment and print its tables beside the printed ones, "
-        "what they do not show (who stays below 1e-3, who arrives), and what was fitted. "
-        "Finished instances are kept in DIR/record: a run that was cut short goes on from there.",
+        "the shares that stay below 1e-3 and that converge, and the fitted constants. "
+        "Finished instances are kept in DIR/record: an interrupted run continues from there.",
     )
     _add(parser, reproduce, _REPRODUCE)
     _add_common(parser, "output/reproduce", "tables")
@@ -63,8 +62,8 @@ def add_arguments(commands: Any) -> None:
         "study",
         help="a population study: shape × condition × start radius × seeds × rules",
         description="Run rules on instances of many shapes and condition numbers; write one "
-        "table and one figure. A study that was cut short goes on where it stopped; the same "
-        "numbers come out whatever carries the work.",
+        "table and one figure. An interrupted study continues where it stopped. The results do not "
+        "depend on the number of processes.",
     )
     _add(parser, study, _STUDY)
     parser.add_argument(
@@ -95,7 +94,8 @@ def _add(
         )
 
 
-def _given(arguments: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
+def _values(arguments: argparse.Namespace, options: Sequence[Option]) -> dict[str, Any]:
+    """Return the options that the user gave, with lists as tuples."""
     names = (flag.removeprefix("--").replace("-", "_") for flag, *_ in options)
     values = {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
     return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
@@ -112,7 +112,9 @@ def _add_common(command: argparse.ArgumentParser, folder: str, shown: str) -> No
         metavar="WHERE",
         help="a Dask cluster in place of processes: 'local', or the address of its scheduler",
     )
-    command.add_argument("--fresh", action="store_true", help="forget what DIR holds, start over")
+    command.add_argument(
+        "--fresh", action="store_true", help="delete the record in DIR and start over"
+    )
     command.add_argument("--json", action="store_true", help=f"print the {shown} as JSON")
 
 
@@ -124,33 +126,33 @@ def _how(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def study(arguments: argparse.Namespace) -> int:
-    """Run a population study; 2 where something could not be written."""
+    """Run a population study; return 2 if a file could not be written."""
     from casadi_hybrid.paper.study import Plan, Settings, run_study, write  # noqa: PLC0415
 
-    given, how = _given(arguments, _STUDY), {"table": arguments.table, **_how(arguments)}
-    settings = Settings(**{key: given.pop(key) for key in ("rules", "budget") if key in given})
-    run = partial(run_study, Plan(**given), settings, arguments.output, **how)
+    values, how = _values(arguments, _STUDY), {"table": arguments.table, **_how(arguments)}
+    settings = Settings(**{key: values.pop(key) for key in ("rules", "budget") if key in values})
+    run = partial(run_study, Plan(**values), settings, arguments.output, **how)
     return _finish(arguments, run, write)
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
-    """Run the paper's experiment; 2 where something could not be written."""
+    """Run the paper's experiment; return 2 if a file could not be written."""
     from casadi_hybrid.paper.experiment.files import write  # noqa: PLC0415
     from casadi_hybrid.paper.experiment.reproduce import reproduce as run_all  # noqa: PLC0415
 
-    given, how = _given(arguments, _REPRODUCE), _how(arguments)
-    for flag, numbers in given.items():
+    values, how = _values(arguments, _REPRODUCE), _how(arguments)
+    for flag, numbers in values.items():
         for number in numbers if flag == "shape" else (numbers,):
             count(number, f"--{flag}", at_least=1)
     folder = writable(arguments.output) / "record"
-    return _finish(arguments, partial(run_all, **given, folder=folder, **how), write)
+    return _finish(arguments, partial(run_all, **values, folder=folder, **how), write)
 
 
 def claims(arguments: argparse.Namespace) -> int:
-    """Run the claims; 1 where one does not hold."""
+    """Check the claims; return 1 if one does not hold."""
     from casadi_hybrid.paper.claims import check_all, table  # noqa: PLC0415 - only for this command
 
-    checked = check_all(**_given(arguments, _CLAIMS))
+    checked = check_all(**_values(arguments, _CLAIMS))
     print(json.dumps([claim.to_dict() for claim in checked]) if arguments.json else table(checked))
     return 0 if all(claim.held for claim in checked) else 1
 
@@ -160,7 +162,7 @@ def _finish(
     run: Callable[[], Any],
     write: Callable[[Any, Path, str], list[Path]],
 ) -> int:
-    """Run, print and write; the result is printed first, as its files may fail."""
+    """Run, print and write. The result is printed before its files, which may fail."""
     try:
         result = run()
     except Unfinished as stop:

@@ -1,4 +1,4 @@
-"""``casadi-hybrid verify``: a user's own problem solved, judged, and held against IPOPT."""
+"""``casadi-hybrid verify``: solve and judge the user's problem, and compare with IPOPT."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def add_arguments(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Solve and judge; the exit code says the outcome."""
-    own = read(arguments.problem)
-    solver = Solver(own.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
-    numbers = dict(own.numbers)
+    """Solve and judge a problem; return the exit code of the outcome."""
+    user = read(arguments.problem)
+    solver = Solver(user.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
+    numbers = dict(user.numbers)
     result = solver.solve(numbers.pop("x0", None), **numbers)
-    report = _judged(own, result, arguments)
-    given = None if own.answer is None else _judged(own, own.answer, arguments)
+    report = _judged(user, result, arguments)
+    answer = None if user.answer is None else _judged(user, user.answer, arguments)
     if arguments.json:
-        answer = None if given is None else given.to_dict()
-        said = {"result": _plain(result), "report": report.to_dict(), ANSWER: answer}
-        print(json.dumps(said))
+        verdict = None if answer is None else answer.to_dict()
+        tables = {"result": _plain(result), "report": report.to_dict(), ANSWER: verdict}
+        print(json.dumps(tables))
     else:
-        _show(result, report, given)
-    if given is not None and not given.accepted:
+        _show(result, report, answer)
+    if answer is not None and not answer.accepted:
         return REJECTED
     if report.accepted:
         return ACCEPTED
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(result: Result) -> dict[str, Any]:
-    """Return the solver's statistics; x, f and residuals stand in the report."""
+    """Return the solver's statistics; the report has x, f and the residuals."""
     return {
         "stop": result.stop.name,
         "point": result.point.name,
@@ -82,31 +82,28 @@ def _plain(result: Result) -> dict[str, Any]:
     }
 
 
-def _judged(own: Own, answer: Any, arguments: argparse.Namespace) -> Report:
-    numbers = {k: v for k, v in own.numbers.items() if not k.startswith("lam_")}
-    start = own.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
-    return verify(
-        own.stated or own.problem, answer, x0=start, tol=arguments.tol or 1e-6,
-        ipopt=not arguments.no_ipopt, **numbers,
-    )  # fmt: skip
+def _judged(user: Own, answer: Any, arguments: argparse.Namespace) -> Report:
+    numbers = {k: v for k, v in user.numbers.items() if not k.startswith("lam_")}
+    start = user.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
+    numbers |= {"x0": start, "tol": arguments.tol or 1e-6, "ipopt": not arguments.no_ipopt}
+    return verify(user.stated or user.problem, answer, **numbers)
 
 
-def _show(result: Result, report: Report, given: Report | None) -> None:
+def _show(result: Result, report: Report, answer: Report | None) -> None:
     ended = result.stop.name, report.f, report, result.iterations, result.elapsed
     rows = [_HEADS, _row("hybrid", *ended)]
-    beside = report.reference
-    if beside is not None:
-        numbers: tuple[Any, Any, Any, Any] = (None, None, None, None)
-        if beside.conditions is not None:
-            residuals = beside.conditions.residuals
-            numbers = beside.f, residuals, beside.iterations, beside.elapsed
-        rows.append(_row("IPOPT", beside.status, *numbers, beside.relation.value))
-    if given is not None:
-        rows.append(_row(ANSWER, "given", given.f, given, None, None))
+    ipopt = report.reference
+    if ipopt is not None:
+        measures: tuple[Any, Any, Any, Any] = (None, None, None, None)
+        if ipopt.conditions is not None:
+            measures = ipopt.f, ipopt.conditions.residuals, ipopt.iterations, ipopt.elapsed
+        rows.append(_row("IPOPT", ipopt.status, *measures, ipopt.relation.value))
+    if answer is not None:
+        rows.append(_row(ANSWER, "given", answer.f, answer, None, None))
     print("\n".join(aligned(rows)))
     print(f"\n{report}")
-    if given is not None:
-        print(f"\nthe {ANSWER} of the file:\n{given}")
+    if answer is not None:
+        print(f"\nthe {ANSWER} of the file:\n{answer}")
     if result.point is not PointStatus.KKT_POINT:
         print(f"\n{result.explain()}")
 

@@ -1,1 +1,1 @@
-"""A problem: symbols and names, its generated functions, its numbers, their evaluation."""
+"""A problem: its symbols, generated functions, arguments of a solve, and their evaluation."""

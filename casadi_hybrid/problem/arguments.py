@@ -1,4 +1,4 @@
-"""The numbers of one solve: start, parameters, bounds and multipliers, checked."""
+"""Checked arguments of one solve: start, parameters, bounds and multipliers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from casadi_hybrid.utils.inputs import Vector, as_vector
 
 Pair = tuple[Vector, Vector]
 NUMBERS = ("x0", "p0", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-"""The default numbers of a problem."""
+"""Names of the default arguments of a problem."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of one solve, checked.
+    """Checked arguments of one solve.
 
     Attributes:
-        x0: start, n numbers.
+        x0: initial point, n numbers.
         p: parameter values, n_p numbers.
-        bounds: of the n variables and of all m rows (h; g); those of h are [0, 0].
-        lam_x0, lam_g0: start of the multipliers, n and m numbers.
+        bounds: bounds of the n variables and of all m rows (h; g); h has the bounds [0, 0].
+        lam_x0, lam_g0: initial multipliers, n and m numbers.
     """
 
     x0: Vector
@@ -37,7 +37,7 @@ class Numbers:
 
 
 class Sizes(NamedTuple):
-    """Names and numbers of entries: of x, of the rows (h; g), how many of these are h's, of p."""
+    """Names of x and of the rows (h; g), number m_h of rows in h, number n_p of parameters."""
 
     variables: Sequence[str]
     rows: Sequence[str]
@@ -47,13 +47,13 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Defaults:
-    """The numbers that a solve takes where it is given none, checked; they cannot be written to.
+    """Checked default arguments of a problem, read-only.
 
     Attributes:
-        sizes, blocks: of the problem.
-        given: by the names of :data:`NUMBERS`: the bounds of x and of g's rows; None for a start,
-            parameters or multipliers without a default.
-        bounds: of x and of all rows (h; g).
+        sizes, blocks: sizes and named blocks of the problem.
+        given: default by name, see :data:`NUMBERS`. The bounds are those of x and of g; a start,
+            parameters or multipliers without a default are None.
+        bounds: bounds of x and of all rows (h; g).
     """
 
     sizes: Sizes
@@ -69,9 +69,10 @@ class Defaults:
         limits: Mapping[str, tuple[Any, Any]],
         given: Mapping[str, Any],
     ) -> Defaults:
-        """Check what a problem is given by the names of :data:`NUMBERS`.
+        """Check the defaults ``given`` by the names of :data:`NUMBERS`.
 
-        ``limits`` are the bounds that came with blocks of g.
+        Args:
+            limits: bounds stated together with blocks of g.
 
         Raises:
             InputError: naming the argument and the entry or block.
@@ -81,38 +82,39 @@ class Defaults:
         on_x = bound_pair(given["lbx"], given["ubx"], blocks["x"], free, "x", sizes.variables)
         rows = sizes.rows[sizes.m_h :]
         on_g = default_limits(given["lbg"], given["ubg"], blocks["g"], limits, rows)
-        kept: dict[str, Vector | None] = {}
-        for label, of, size in (
-            ("x0", "x", n), ("p0", "p", sizes.n_p), ("lam_x0", "x", n), ("lam_g0", "c", m)
-        ):  # fmt: skip
-            value = by_block(given[label], blocks[of], np.zeros(size), label)
-            kept[label] = None if value is None else checked(value, size, label)
-        bounds = _all_rows(sizes.m_h, on_x, on_g)
-        kept |= {"lbx": on_x[0], "ubx": on_x[1], "lbg": on_g[0], "ubg": on_g[1]}
-        for vector in kept.values():
+        defaults: dict[str, Vector | None] = {
+            "lbx": on_x[0],
+            "ubx": on_x[1],
+            "lbg": on_g[0],
+            "ubg": on_g[1],
+        }
+        shapes = {"x0": ("x", n), "p0": ("p", sizes.n_p), "lam_x0": ("x", n), "lam_g0": ("c", m)}
+        for label, (block, size) in shapes.items():
+            value = by_block(given[label], blocks[block], np.zeros(size), label)
+            defaults[label] = None if value is None else checked(value, size, label)
+        for vector in defaults.values():
             if vector is not None:
                 vector.setflags(write=False)
-        return cls(sizes, blocks, kept, bounds)
+        return cls(sizes, blocks, defaults, _all_rows(sizes.m_h, on_x, on_g))
 
     def numbers(
         self, x0: Any, p: Any, lbx: Any, ubx: Any, lbg: Any, ubg: Any, lam_x0: Any, lam_g0: Any
     ) -> Numbers:
-        """Read the numbers of one solve, see :meth:`Problem.numbers`."""
-        sizes, blocks, known = self.sizes, self.blocks, self.bounds
+        """Check the arguments of one solve, see :meth:`Problem.numbers`."""
+        sizes, blocks, bounds = self.sizes, self.blocks, self.bounds
         n, m, m_h = len(sizes.variables), len(sizes.rows), sizes.m_h
         start = self._read(x0, "x0", blocks["x"], n)
-        on_bounds = self._read(lam_x0, "lam_x0", blocks["x"], n)
-        on_rows = self._read(lam_g0, "lam_g0", blocks["c"], m)
+        multipliers_x = self._read(lam_x0, "lam_x0", blocks["x"], n)
+        multipliers_c = self._read(lam_g0, "lam_g0", blocks["c"], m)
         if p is None and self.given["p0"] is None and sizes.n_p:
             raise InputError(f"p is missing; the problem has {sizes.n_p} parameter(s)")
-        values = self._read(p, "p", blocks["p"], sizes.n_p)
-        bounds = known
+        parameters = self._read(p, "p", blocks["p"], sizes.n_p)
         if not (lbx is ubx is lbg is ubg is None):
-            of_x, of_g = (known.lbx, known.ubx), (known.lbg[m_h:], known.ubg[m_h:])
-            on_x = bound_pair(lbx, ubx, blocks["x"], of_x, "x", sizes.variables)
-            on_g = bound_pair(lbg, ubg, blocks["g"], of_g, "g", sizes.rows[m_h:])
+            base_x, base_g = (bounds.lbx, bounds.ubx), (bounds.lbg[m_h:], bounds.ubg[m_h:])
+            on_x = bound_pair(lbx, ubx, blocks["x"], base_x, "x", sizes.variables)
+            on_g = bound_pair(lbg, ubg, blocks["g"], base_g, "g", sizes.rows[m_h:])
             bounds = _all_rows(m_h, on_x, on_g)
-        return Numbers(start, values, bounds, on_bounds, on_rows)
+        return Numbers(start, parameters, bounds, multipliers_x, multipliers_c)
 
     def _read(self, value: Any, name: str, blocks: Blocks, size: int) -> Vector:
         default = self.given["p0" if name == "p" else name]
@@ -124,16 +126,17 @@ class Defaults:
 
 
 def refuse_stray_parameters(p: Any, n_p: int) -> None:
-    """CasADi's solvers take a number for parameters that do not exist; here it is a mistake.
+    """Refuse values of parameters that a problem lacks; CasADi's solvers ignore them.
 
     Raises:
-        InputError: for values of parameters that a problem does not have.
+        InputError: if ``n_p`` is zero and ``p`` has entries.
     """
     if p is not None and not n_p and not isinstance(p, Mapping):
         as_vector(p, 0, "p")
 
 
 def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
+    """Return read-only bounds of x and of (h; g), with [0, 0] for the ``m_h`` rows of h."""
     if m_h:
         zeros = np.zeros(m_h)
         on_g = np.concatenate((zeros, on_g[0])), np.concatenate((zeros, on_g[1]))
@@ -143,33 +146,33 @@ def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
 
 
 def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: bool = False) -> Any:
-    """Return numbers as they are; of a mapping by block the base with these blocks replaced.
+    """Return the base with the blocks of a mapping replaced; any other value unchanged.
 
     Raises:
-        InputError: for a block that does not exist, or numbers that do not fit it.
+        InputError: for an unknown block, or values that do not fit their block.
     """
     if not isinstance(value, Mapping):
         return value
     vector = base.copy()
     for key, part in value.items():
         if key not in blocks:
-            known = suggest(str(key), blocks) if blocks else "; no mapping has named any"
-            raise InputError(f"{name} names an unknown block {key!r}{known}")
-        where = blocks[key]
-        size = where.stop - where.start
-        vector[where] = checked(part, size, f"{name}[{key!r}]", infinite=infinite)
+            hint = suggest(str(key), blocks) if blocks else "; no mapping has named any"
+            raise InputError(f"{name} names an unknown block {key!r}{hint}")
+        block = blocks[key]
+        size = block.stop - block.start
+        vector[block] = checked(part, size, f"{name}[{key!r}]", infinite=infinite)
     return vector
 
 
 def bound_pair(
     lower: Any, upper: Any, blocks: Blocks, base: Pair, of: str, names: Sequence[str]
 ) -> Pair:
-    """Lower and upper bounds of x or g, checked; those of the base where both are None.
+    """Checked lower and upper bounds of x or g; the base if both are None.
 
     Args:
         lower, upper: numbers, mappings by block, or None.
         of: ``"x"`` or ``"g"``.
-        names: of the entries.
+        names: names of the entries.
 
     Raises:
         InputError: naming ``lbx``, ``ubx``, ``lbg`` or ``ubg`` and the entry.
@@ -189,28 +192,29 @@ def default_limits(
     limits: Mapping[str, tuple[Any, Any]],
     names: Sequence[str],
 ) -> Pair:
-    """Default bounds of g's rows: from its triples (``limits``), and from lbg and ubg elsewhere.
+    """Default bounds of g: from its triples (``limits``), and from lbg and ubg elsewhere.
 
     Raises:
-        InputError: where a block has its bounds twice, or they are no bounds.
+        InputError: if a block has bounds twice, or if values are no bounds.
     """
+    sides = ("lower", "lbg", lower, -np.inf), ("upper", "ubg", upper, np.inf)
     ends = []
-    for k, (label, given, far) in enumerate((("lbg", lower, -np.inf), ("ubg", upper, np.inf))):
-        base = np.full(len(names), far)
+    for k, (side, label, value, infinity) in enumerate(sides):
+        base = np.full(len(names), infinity)
         for key, triple in limits.items():
-            where, side = blocks[key], ("lower", "upper")[k]
-            value, size = far if triple[k] is None else triple[k], where.stop - where.start
-            base[where] = checked(value, size, f"the {side} bound in g[{key!r}]", infinite=True)
-            if isinstance(given, Mapping) and key in given:
+            if isinstance(value, Mapping) and key in value:
                 raise InputError(
                     f"{label} names {key!r}, which has its bounds in g[{key!r}]; give them once"
                 )
-        if limits and isinstance(given, float) and given == far:
-            given = base  # noqa: PLW2901
-        elif limits and not isinstance(given, Mapping):
+            block = blocks[key]
+            end, size = infinity if triple[k] is None else triple[k], block.stop - block.start
+            base[block] = checked(end, size, f"the {side} bound in g[{key!r}]", infinite=True)
+        is_default = isinstance(value, float) and value == infinity
+        if limits and not is_default and not isinstance(value, Mapping):
             raise InputError(
                 f"{label} is given for all rows, but {', '.join(map(repr, limits))} of g came "
                 "with bounds; give the others by the names of their blocks"
             )
-        ends.append(by_block(given, blocks, base, label, infinite=True))
+        values = base if limits and is_default else value
+        ends.append(by_block(values, blocks, base, label, infinite=True))
     return check_pair(ends[0], ends[1], len(names), "g", names)

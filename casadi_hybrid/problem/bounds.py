@@ -1,4 +1,4 @@
-"""The bounds of one solve, and checks of its numbers."""
+"""Bounds of one solve, and the checks of its vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from casadi_hybrid.utils.matrices import array_of
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of one solve, checked: n, n, m and m numbers."""
+    """Checked bounds of one solve: n, n, m and m numbers."""
 
     lbx: Vector
     ubx: Vector
@@ -27,13 +27,13 @@ class Bounds:
 
     @property
     def inequalities(self) -> bool:
-        """Whether any variable has a bound, or a row is no equation."""
-        of_x = np.isfinite((self.lbx, self.ubx))
-        return bool(of_x.any() or (self.lbg < self.ubg).any())
+        """True if any variable has a bound, or any row is no equation."""
+        finite = np.isfinite((self.lbx, self.ubx))
+        return bool(finite.any() or (self.lbg < self.ubg).any())
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
-    """Return ``size`` numbers; a single one is repeated, and fits a vector without entries too.
+    """Return a fresh vector of ``size`` numbers; a single number is repeated, also zero times.
 
     Raises:
         InputError: for symbols, text, a wrong length, NaN, or ±inf unless that is allowed.
@@ -42,13 +42,13 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
         array = np.empty(size)
         array.fill(value)
         return array
-    common = _common(value, size)
-    if common is not None and (all_finite(common) or (infinite and not anywhere(np.isnan(common)))):
-        return common
+    vector = _plain_vector(value, size)
+    if vector is not None and (all_finite(vector) or (infinite and not anywhere(np.isnan(vector)))):
+        return vector
     if isinstance(value, ca.SX | ca.MX):
         raise InputError(
-            f"{name} is a CasADi symbol; numbers are needed here. What casadi_hybrid.nlpsol makes "
-            "takes MX symbols"
+            f"{name} is a CasADi symbol; numbers are needed here. A solver of casadi_hybrid.nlpsol "
+            "accepts MX symbols"
         )
     array = real_array(value, name)
     if size == 0 and array.size <= 1:
@@ -63,10 +63,10 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
     return sized(array, size, name)
 
 
-def _common(value: Any, size: int) -> Vector | None:
-    """What is nearly always given, numbers in a row, as a fresh array; else None.
+def _plain_vector(value: Any, size: int) -> Vector | None:
+    """Fresh copy of a plain vector of numbers; None for anything else.
 
-    The checks that can say what is wrong with the rest cost more than an iteration.
+    This fast path avoids the checks that name the faulty entry: they cost more than an iteration.
     """
     kind = type(value)
     if kind is ca.DM:
@@ -85,7 +85,7 @@ def _common(value: Any, size: int) -> Vector | None:
 def check_pair(
     lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
 ) -> tuple[Vector, Vector]:
-    """Lower and upper bounds, ``size`` numbers each, with a point between them.
+    """Checked lower and upper bounds, ``size`` numbers each, with a point between them.
 
     Raises:
         InputError: naming ``lb{of}`` or ``ub{of}``, and the entry.
@@ -103,7 +103,7 @@ def check_pair(
     if anywhere(crossed):
         i = int(crossed.argmax())
         a, b = f"{low[i]:g}", f"{high[i]:g}"
-        if a == b:  # they cross by rounding, which all of their digits show
+        if a == b:  # the bounds cross by rounding: show all digits
             a, b = repr(float(low[i])), repr(float(high[i]))
         raise InputError(
             f"lb{of}[{i}] = {a} exceeds ub{of}[{i}] = {b}. "

@@ -1,4 +1,4 @@
-"""Problems whose x or g is a row, or whose p is a matrix, as CasADi takes them, with columns."""
+"""Conversion of problems with x or g as a row, or p as a matrix, to columns."""
 
 from __future__ import annotations
 
@@ -16,36 +16,35 @@ Shapes = dict[str, tuple[int, int]]
 
 
 def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
-    """Return the problem in columns, column after column of what was a matrix, and the old shapes.
+    """Return the problem with x, p and g as columns (column-major), and the original shapes.
 
-    What is no row or matrix is left as it is, for the checks of
-    :class:`~casadi_hybrid.problem.problem.Problem`.
+    Entries that are neither rows nor matrices are not changed;
+    :class:`~casadi_hybrid.problem.problem.Problem` checks them.
 
     Raises:
-        InputError: where f or g depends on symbols that are neither in x nor in p.
+        InputError: if f or g depends on symbols that are neither in x nor in p.
     """
-    changed = {key: value for key, value in nlp.items() if not (key == "p" and is_nothing(value))}
-    shapes: Shapes = {key: value.shape for key, value in changed.items() if _is_other(key, value)}
+    columns = {key: value for key, value in nlp.items() if not (key == "p" and is_nothing(value))}
+    shapes: Shapes = {key: value.shape for key, value in columns.items() if _is_matrix(key, value)}
     if "g" in shapes:
-        changed["g"] = nlp["g"].T
+        columns["g"] = nlp["g"].T
     if not shapes.keys() & {"x", "p"}:
-        return changed, shapes
+        return columns, shapes
     x, kind = nlp["x"], type(nlp["x"])
-    p = changed.get("p", kind.sym("p", 0))
-    f = check_expression(changed.get("f", 0), "f", kind, logic=True)
-    g = check_expression(changed.get("g", kind(0, 1)), "g", kind, logic=True)
+    p = columns.get("p", kind.sym("p", 0))
+    f = check_expression(columns.get("f", 0), "f", kind, logic=True)
+    g = check_expression(columns.get("g", kind(0, 1)), "g", kind, logic=True)
     for label, expression in (("f", f), ("g", g)):
         no_free_symbols(expression, label, x, p)
     column_x, column_p = kind.sym("x", x.numel()), kind.sym("p", p.numel())
     graph = ca.Function("graph", [x, p], [f, g])
     matrix_p = ca.project(ca.reshape(column_p, p.shape), p.sparsity())
-    given = [ca.reshape(column_x, x.shape), matrix_p]
-    f, g = graph.call(given, True, False)
-    return {**changed, "x": column_x, "p": column_p, "f": f, "g": g}, shapes
+    f, g = graph.call([ca.reshape(column_x, x.shape), matrix_p], True, False)
+    return {**columns, "x": column_x, "p": column_p, "f": f, "g": g}, shapes
 
 
 def as_column(value: Any, shape: tuple[int, int] | None) -> Any:
-    """Return a matrix of numbers of the shape column after column, anything else as it is."""
+    """Return a matrix of this shape as a vector (column-major); any other value unchanged."""
     if hasattr(value, "__DM__"):
         value = value.__DM__()
     if shape is None or not isinstance(value, ca.DM | np.ndarray | list | tuple):
@@ -58,22 +57,19 @@ def as_column(value: Any, shape: tuple[int, int] | None) -> Any:
 
 
 def in_shape(outputs: dict[str, ca.DM], shapes: Shapes) -> dict[str, ca.DM]:
-    """Return the outputs of a solver, those that belong to x, p or g in their shapes."""
+    """Return the outputs of a solver, with x, p, g and their multipliers in the given shapes."""
     if not shapes:
         return outputs
-    return {
-        name: ca.reshape(value, shapes[key])
-        if (key := name.removeprefix("lam_")) in shapes
-        else value
-        for name, value in outputs.items()
-    }
+    shaped = dict(outputs)
+    for name, value in outputs.items():
+        shape = shapes.get(name.removeprefix("lam_"))
+        if shape is not None:
+            shaped[name] = ca.reshape(value, shape)
+    return shaped
 
 
-def _is_other(key: str, value: Any) -> bool:
-    """Whether CasADi takes it and it is no column: a row of x or g, a row or matrix of p.
-
-    A sparse p counts as a matrix; where it has no entry, a number given is not read.
-    """
+def _is_matrix(key: str, value: Any) -> bool:
+    """True for a row of x or g and for a row or matrix of p; a sparse p counts as a matrix."""
     if not isinstance(value, ca.SX | ca.MX) or value.is_empty():
         return False
     if value.is_column():

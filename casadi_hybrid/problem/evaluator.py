@@ -1,7 +1,4 @@
-"""A problem's functions as sparse matrices and arrays.
-
-The dense record that methods for equations ask for is :mod:`.oracle`'s.
-"""
+"""Evaluation of a problem with sparse matrices; :mod:`.oracle` evaluates it with dense ones."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
 @contextmanager
 def evaluating_until(moment: float) -> Iterator[None]:
-    """Let no solve that begins inside begin an evaluation from this moment on.
+    """Set the moment after which solves started in this context begin no evaluation.
 
     Args:
-        moment: of ``time.perf_counter``.
+        moment: value of ``time.perf_counter``.
     """
     token = _until.set(moment)
     try:
@@ -34,14 +31,14 @@ def evaluating_until(moment: float) -> Iterator[None]:
 
 
 def evaluating_until_when() -> float:
-    """That moment; infinity where there is none."""
+    """Return the moment set by :func:`evaluating_until`; infinity without one."""
     return _until.get()
 
 
 class Evaluator:
-    """The problem's functions at fixed parameters, with matrices of :mod:`scipy.sparse`.
+    """Functions of a problem at fixed parameters, with matrices of :mod:`scipy.sparse`.
 
-    For what is done once a solve, in one thread.
+    Not shareable between threads.
     """
 
     def __init__(self, program: Problem, p: Vector) -> None:
@@ -56,10 +53,10 @@ class Evaluator:
         """Return f, ∇f, g, J_g.
 
         Raises:
-            EvaluationError: where a number is not finite.
+            EvaluationError: for an output that is not finite.
         """
         fused = self._first
-        data = fused(x, self.p)
+        data = fused(x, self.p)  # outputs 0 to 3: f, ∇f, g, J_g
         J = Sparse(self._of_J, fused.part(data, 3)).scipy()
         return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
 
@@ -67,7 +64,7 @@ class Evaluator:
         """Return ∇²ₓₓ(f + λᵀg).
 
         Raises:
-            InputError: where there are no second derivatives.
+            InputError: without second derivatives.
             EvaluationError: as :meth:`first`.
         """
         if self._curvature is None:

@@ -1,6 +1,6 @@
-"""What CasADi takes as a nonlinear program, whatever its form, as one dictionary.
+"""Conversion of every form of a nonlinear program that CasADi accepts to one dictionary.
 
-Beside a dictionary these are a ``ca.Function`` (x, p) → (f, g), a file or ``ca.Importer`` with such
+The forms are a dictionary, a ``ca.Function`` (x, p) → (f, g), a file or ``ca.Importer`` with such
 a function in machine or C code, a ``ca.NlpBuilder``, and AMPL's ``.nl`` files. The entries of a
 dictionary may be structures of ``casadi.tools``, or NumPy arrays of expressions.
 """
@@ -19,7 +19,7 @@ from casadi_hybrid.utils.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
 _LINE = 1000
-"""Bytes that a line of the header of an ``.nl`` file has at most."""
+"""Largest number of bytes of a header line of an ``.nl`` file."""
 _FORMS = (
     "a dictionary with 'x', 'p', 'f', 'g', a ca.Function (x, p) → (f, g), a ca.NlpBuilder, or the "
     "name of a file with one"
@@ -28,12 +28,11 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A nonlinear program as it came: symbols and expressions by ``x``, ``p``, ``f`` and ``g``.
+    """A nonlinear program as symbols and expressions by ``x``, ``p``, ``f`` and ``g``.
 
     Attributes:
-        oracle: (x, p) → (f, g) where only the function itself knows its derivatives, being
-            foreign code; None for a graph.
-        numbers: default numbers that came with it (of an ``.nl`` file), by their names.
+        oracle: (x, p) → (f, g) if it is foreign code with derivatives of its own; None for a graph.
+        numbers: default arguments of an ``.nl`` file, by name.
     """
 
     entries: dict[str, Any]
@@ -42,15 +41,14 @@ class Form:
 
 
 def read_form(nlp: Any) -> Form:
-    """Return a nonlinear program of any of CasADi's forms as symbols and expressions.
+    """Convert a nonlinear program of any of CasADi's forms to symbols and expressions.
 
-    A file is an ``.nl`` file, a ``.c`` file, which the system's C compiler compiles, or a shared
-    library with a function ``nlp`` and, as ``solver.generate_dependencies`` writes them, its
-    derivatives.
+    A file is an ``.nl`` file, a ``.c`` file, or a shared library. The latter two have a function
+    ``nlp`` and, as ``solver.generate_dependencies`` writes them, its derivatives.
 
     Raises:
-        InputError: for anything else, an unknown key of a dictionary, a Function with other
-            inputs or outputs, or a file that cannot be read.
+        InputError: for any other object, an unknown key, a Function with other inputs or
+            outputs, or an unreadable file.
     """
     if isinstance(nlp, ca.NlpBuilder):
         return Form(_of_builder(nlp))
@@ -79,9 +77,9 @@ def read_form(nlp: Any) -> Form:
 
 
 def expression_of(value: Any) -> Any:
-    """The expression that an object stands for; anything that stands for none as it is.
+    """Convert a structure of ``casadi.tools`` or an array to an expression.
 
-    A structure of ``casadi.tools`` stands for its ``cat``, an array of expressions for them joined.
+    Any other value is returned unchanged.
     """
     if isinstance(value, ca.SX | ca.MX | ca.DM):
         return value
@@ -96,20 +94,20 @@ def expression_of(value: Any) -> Any:
         rows = value[:, np.newaxis] if value.ndim == 1 else value
         try:
             return ca.vertcat(*(ca.horzcat(*row) for row in rows))
-        except NotImplementedError:  # CasADi's word for entries that are no expressions
+        except NotImplementedError:  # raised by CasADi for entries that are no expressions
             return value
     return value
 
 
 def is_nothing(value: Any) -> bool:
-    """Whether it is what scripts give for no objective or no parameters: ``[]``, ``SX()``, …."""
+    """True for the placeholders of a missing objective or parameter: ``[]``, ``SX()``, …."""
     if isinstance(value, ca.SX | ca.MX | ca.DM):
         return bool(value.is_empty())
     return isinstance(value, list | tuple) and not value
 
 
 def _of_builder(builder: ca.NlpBuilder) -> dict[str, Any]:
-    """As CasADi takes it: the expressions alone, which numbers come with them is the caller's."""
+    """Expressions of a builder; its bounds and its start are ignored, as by CasADi."""
     return {"x": ca.vertcat(*builder.x), "f": builder.f, "g": ca.vertcat(*builder.g)}
 
 
@@ -154,7 +152,7 @@ def _external(library: Any, name: str) -> ca.Function:
 def _of_nl(name: str) -> Form:
     with open(name, "rb") as file:
         header = [file.readline(_LINE).partition(b"#")[0].split() for _ in range(10)]
-    # CasADi would read on for ever, or ask for memory first.
+    # CasADi reads a malformed header for ever, or allocates whatever memory it states.
     if not header[0] or any(not line or not all(map(bytes.isdigit, line)) for line in header[1:]):
         raise InputError(f"{name} cannot be read: its header is not ten lines of whole numbers")
     size = os.path.getsize(name)
@@ -176,7 +174,11 @@ def _of_nl(name: str) -> Form:
             "use a mixed-integer solver such as bonmin"
         )
     numbers: dict[str, Any] = {
-        "lbx": builder.x_lb, "ubx": builder.x_ub, "lbg": builder.g_lb, "ubg": builder.g_ub,
-        "x0": builder.x_init, "lam_g0": builder.lambda_init,
-    }  # fmt: skip
+        "lbx": builder.x_lb,
+        "ubx": builder.x_ub,
+        "lbg": builder.g_lb,
+        "ubg": builder.g_ub,
+        "x0": builder.x_init,
+        "lam_g0": builder.lambda_init,
+    }
     return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})

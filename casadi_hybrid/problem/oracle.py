@@ -1,7 +1,4 @@
-"""What a method for equations may ask of a problem: function values at a point, counted.
-
-The default engine, with sparse matrices, asks :mod:`.evaluator`.
-"""
+"""Counted, dense evaluation of a problem, as the methods for equations use it."""
 
 from __future__ import annotations
 
@@ -15,24 +12,24 @@ from casadi_hybrid.problem.graph.functions import Evaluation, Functions, Fused
 from casadi_hybrid.problem.hessian.quasi_newton import QuasiNewton
 from casadi_hybrid.utils.inputs import Vector
 
-# Steps of first-order methods lie along few directions, where pairs that barely fit would teach
-# curvature without bound; a correction must cancel it all.
+# Steps of first-order methods span few directions. Nearly dependent pairs would give unbounded
+# curvature there, which a correction then has to cancel.
 _SKIPPED = 0.3
 
 
 @dataclass
 class Oracle:
-    """The functions of one problem at fixed parameters, with counts of the calls.
+    """Functions of one problem at fixed parameters, with counts of the calls.
 
-    One oracle serves one solve in one thread; iterations use nothing else of a problem.
+    One oracle serves one solve in one thread. Iterations use nothing else of a problem.
 
     Args:
-        functions: the problem's; h is its rows.
+        functions: functions of the problem, whose rows are h.
         p: parameters.
-        target: what the rows have to be, as h = 0 asks for; zero by default.
+        target: right-hand side of h(x) = target; zero by default.
 
     Attributes:
-        hessian: what the Hessians given so far were, as in ``Result.hessian``.
+        hessian: kind of the Hessians returned so far, as in ``Result.hessian``.
     """
 
     functions: Functions
@@ -62,38 +59,38 @@ class Oracle:
     def first(self, x: Vector) -> Evaluation:
         """Return f, ∇f, h and B = J_h at x."""
         self.counts["first"] += 1
-        return self._pack(self._first, self._first(x, self.p), x)
+        return self._pack(self._first, self._first(x, self.p), x, second=False)
 
     def second(self, x: Vector, multipliers: Vector) -> Evaluation:
         """Return f, ∇f, h, B and H = ∇²ₓₓL(x, λ) in one call."""
         self.counts["second"] += 1
         self.hessian = self.functions.hessian
-        return self._pack(self._second, self._second(x, multipliers, self.p), x)
+        return self._pack(self._second, self._second(x, multipliers, self.p), x, second=True)
 
     @cached_property
-    def _learned(self) -> QuasiNewton:
+    def _quasi_newton(self) -> QuasiNewton:
         functions = self.functions
         return QuasiNewton(functions.blocks, differenced=functions.differenced, skipped=_SKIPPED)
 
     def curved(self, x: Vector, multipliers: Vector) -> Evaluation:
-        """:meth:`second`, or first derivatives with what they have shown of H so far.
+        """Return :meth:`second`, with a quasi-Newton H if the problem has no second derivatives.
 
-        The latter where the problem has no second derivatives, or asks to do without. H then fits
-        the first derivatives at the points this was asked for, for these multipliers.
+        The quasi-Newton H fits the first derivatives at the points of earlier calls, for these
+        multipliers.
         """
         if self.functions.second is not None:
             return self.second(x, multipliers)
         self.hessian = self.functions.hessian
-        at = self.first(x)
-        self._learned.see(x, at.gradient, at.B)
-        return replace(at, hessian=np.asarray(self._learned.hessian(1.0, multipliers)))
+        evaluation = self.first(x)
+        self._quasi_newton.see(x, evaluation.gradient, evaluation.B)
+        hessian = np.asarray(self._quasi_newton.hessian(1.0, multipliers))
+        return replace(evaluation, hessian=hessian)
 
-    def _pack(self, fused: Fused, data: Vector, x: Vector) -> Evaluation:
-        h = self._h(fused.vector(data, 2))
-        hessian = fused.dense(data, 4) if fused is self.__dict__.get("_second") else None
-        return Evaluation(
-            x, float(data[0]), fused.vector(data, 1), h, fused.dense(data, 3), hessian, h
-        )
+    def _pack(self, fused: Fused, data: Vector, x: Vector, *, second: bool) -> Evaluation:
+        """Outputs 0 to 4 of a function: f, ∇f, h, J_h and, for ``second``, the Hessian."""
+        gradient, h, B = fused.vector(data, 1), self._h(fused.vector(data, 2)), fused.dense(data, 3)
+        hessian = fused.dense(data, 4) if second else None
+        return Evaluation(x, float(data[0]), gradient, h, B, hessian, measured=h)
 
     def _h(self, rows: Vector) -> Vector:
         return rows if self.target is None else rows - self.target

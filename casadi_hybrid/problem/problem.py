@@ -1,4 +1,4 @@
-"""A problem: min f(x, p) s.t. h(x, p) = 0 and lbg ≤ g(x, p) ≤ ubg, as a CasADi graph."""
+"""The problem min f(x, p) s.t. h(x, p) = 0 and lbg ≤ g(x, p) ≤ ubg, as a CasADi graph."""
 
 from __future__ import annotations
 
@@ -44,38 +44,37 @@ _BUILT = ("functions", "feasibility", "linear", "parameter_gradient")
 class Problem:
     """min f(x, p) s.t. h(x, p) = 0, lbg ≤ g(x, p) ≤ ubg and lbx ≤ x ≤ ubx.
 
-    The rows of all constraints are c = (h; g), m of them, and L(x, λ, p) = f + λᵀc. The generated
-    functions (:attr:`functions`) are built once, at the first use, and serve every start, every
-    parameter value and all bounds after that. It can be pickled, and it is hashed by identity.
+    The m rows of all constraints are c = (h; g), and L(x, λ, p) = f + λᵀc. The generated
+    functions (:attr:`functions`) are built once, at the first use, for all starts, parameters and
+    bounds. A problem can be pickled, and it is hashed by identity.
 
     Args:
-        x: decision variables, a column of SX or MX symbols (length n), or a mapping from names to
-            such columns, which are stacked in its order.
+        x: decision variables: a column of n SX or MX symbols, or a mapping from names to such
+            columns, which are stacked in its order.
         f: objective, a scalar of the same kind; without one any feasible point is a solution.
-        h: equations, a column of expressions, a list of them, or a mapping from names to either,
-            which are stacked in its order.
-        g: rows with bounds, given as h is. In a mapping a tuple ``(lower, expression, upper)`` has
-            the default bounds of its rows, numbers or None for no bound.
-        p: parameters, given as x is; leave out when there are none.
-        constraint_names: m names of the rows (h; g), used in messages; those of the blocks, or
-            ``h[i]`` and ``g[i]``, by default.
-        variable_names: n names; those of the blocks or of the symbols by default.
-        name: name of the problem, used in tables.
-        compile: compile the generated functions with the system's C compiler; without one the
-            interpreted functions are used and a
-            :class:`~casadi_hybrid.utils.errors.CompilerWarning` says so. Under the default method
-            what repeats in them, as the stages of a horizon do, is compiled once.
-        lbx, ubx, lbg, ubg: default bounds: a number, n numbers (of x) or as many as g has rows,
-            or a mapping from names of blocks to their numbers. Rows of h have none to give.
-        x0, p0, lam_x0, lam_g0: default numbers of a solve: n, n_p, n and m of them, a single one,
-            or a mapping by block; None for zeros (and for no parameters' values).
-        derivatives: what takes the place of derivatives that CasADi generates, and how the Hessian
-            is approximated: a :class:`~casadi_hybrid.Derivatives`.
+        h: equations: a column of expressions, a list of them, or a mapping from names to either.
+        g: rows with bounds, in the forms of h. In a mapping a tuple ``(lower, expression, upper)``
+            states the default bounds of its rows: numbers, or None for no bound.
+        p: parameters, in the forms of x; omit without parameters.
+        constraint_names: m names of the rows (h; g) for messages; by default the names of the
+            blocks, or ``h[i]`` and ``g[i]``.
+        variable_names: n names; by default the names of the blocks or of the symbols.
+        name: name of the problem in tables.
+        compile: compile the generated functions with the system's C compiler. Without one the
+            interpreted functions are used, with a
+            :class:`~casadi_hybrid.utils.errors.CompilerWarning`. The default method compiles
+            repeated parts, such as the stages of a horizon, once.
+        lbx, ubx, lbg, ubg: default bounds: a number, one number per entry of x or row of g, or a
+            mapping by block. The rows of h have no bounds to set.
+        x0, p0, lam_x0, lam_g0: default arguments of a solve: n, n_p, n and m numbers, a single
+            one, or a mapping by block. None means zeros; parameters then must be given in a solve.
+        derivatives: derivatives and Hessian approximation that replace those of CasADi: a
+            :class:`~casadi_hybrid.Derivatives`.
 
     Raises:
         InputError: for a wrong symbol type, free symbols, a wrong shape, a wrong count of names or
-            numbers, a block that does not exist or has bounds twice, a lower bound above its
-            upper one, or a NaN.
+            numbers, an unknown block, a block with bounds twice, a lower bound above its upper
+            one, or a NaN.
 
     Example:
         >>> import casadi as ca
@@ -107,24 +106,22 @@ class Problem:
     lam_g0: Any = None
     derivatives: Derivatives = Derivatives()  # noqa: RUF009  immutable
     blocks: dict[str, Blocks] = field(init=False, repr=False)
-    """Entries of the named blocks of ``"x"``, ``"p"``, ``"g"`` and, of all rows (h; g), ``"c"``."""
+    """Slices of the named blocks of ``"x"``, ``"p"``, ``"g"`` and ``"c"`` = (h; g)."""
     shapes: Shapes = field(init=False, repr=False)
-    """Shapes of those of x, p and g that :meth:`from_nlp` was given as rows or matrices."""
+    """Shapes of x, p and g where :meth:`from_nlp` received a row or a matrix."""
     oracle: ca.Function | None = field(init=False, repr=False)
-    """(x, p) → (f, g) of :meth:`from_nlp` where it is foreign code with derivatives of its own."""
+    """(x, p) → (f, g) if it is foreign code with derivatives of its own; else None."""
     graph: ca.Function = field(init=False, repr=False)
     """(x, p) → (f, c)."""
     defaults: Defaults = field(init=False, repr=False)
-    """The default numbers, checked."""
+    """Checked default arguments."""
 
     def __post_init__(self) -> None:
         x = stack_symbols(self.x, "x")
         kind = type(x.column)
-        p = (
-            Stack(kind.sym("p", 0))
-            if self.p is None
-            else stack_symbols(self.p, "p", kind=kind, empty=True)
-        )
+        p = Stack(kind.sym("p", 0))
+        if self.p is not None:
+            p = stack_symbols(self.p, "p", kind=kind, empty=True)
         h = stack_expressions(self.h, "h", kind)
         g = stack_expressions(self.g, "g", kind, bounded=True)
         f = check_expression(self.f, "f", kind)
@@ -133,33 +130,34 @@ class Problem:
         expressions = {"f": f, "h": h.column, "g": g.column}
         rows = joined(h, g, self.constraint_names)
         graph = make_graph(x.column, p.column, [f, rows.column])
-        if graph.get_free():
+        if graph.get_free():  # name the expression with the free symbol
             for label, expression in expressions.items():
                 no_free_symbols(expression, label, x.column, p.column)
-        fill = object.__setattr__
-        for label, value in {"x": x.column, "p": p.column, **expressions}.items():
-            fill(self, label, value)
-        fill(self, "graph", graph)
-        fill(self, "shapes", {})
-        fill(self, "oracle", None)
-        fill(self, "constraint_names", tuple(rows.names or ()))
-        fill(self, "variable_names", entry_names(self.variable_names, x))
-        fill(self, "blocks", {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": rows.blocks})
-        sizes = Sizes(
-            self.variable_names or (),
-            self.constraint_names or (),
-            int(h.column.numel()),
-            int(p.column.numel()),
-        )
+        variable_names = entry_names(self.variable_names, x)
+        constraint_names = tuple(rows.names or ())
+        sizes = Sizes(variable_names, constraint_names, h.column.numel(), p.column.numel())
         if not isinstance(self.derivatives, Derivatives):
             raise InputError(
                 f"derivatives must be a Derivatives, got {type(self.derivatives).__name__}"
             )
-        self.derivatives.check(len(sizes.variables), sizes.n_p, len(sizes.rows))
-        given = {label: getattr(self, label) for label in NUMBERS}
-        fill(self, "defaults", Defaults.of(sizes, self.blocks, g.limits, given))
-        for label, value in self.defaults.given.items():
-            fill(self, label, value)
+        self.derivatives.check(len(variable_names), sizes.n_p, len(constraint_names))
+        blocks = {"x": x.blocks, "p": p.blocks, "g": g.blocks, "c": rows.blocks}
+        arguments = {label: getattr(self, label) for label in NUMBERS}
+        defaults = Defaults.of(sizes, blocks, g.limits, arguments)
+        # The dataclass is frozen; its fields are normalized here, once.
+        self.__dict__.update(
+            expressions,
+            **defaults.given,
+            x=x.column,
+            p=p.column,
+            variable_names=variable_names,
+            constraint_names=constraint_names,
+            graph=graph,
+            blocks=blocks,
+            defaults=defaults,
+            shapes={},
+            oracle=None,
+        )
 
     @classmethod
     def from_nlp(
@@ -172,23 +170,23 @@ class Problem:
         compile: bool = False,
         **numbers: Any,
     ) -> Problem:
-        """Build from CasADi's dictionary with ``x`` and, where there are any, ``f``, ``g``, ``p``.
+        """Build a problem from CasADi's dictionary with ``x`` and optional ``f``, ``g``, ``p``.
 
-        As in CasADi x and g may be rows and p a matrix, read column by column
-        (:attr:`shapes`), and the entries may be structures of ``casadi.tools``.
+        As in CasADi, x and g may be rows and p a matrix, read column by column (:attr:`shapes`);
+        the entries may be structures of ``casadi.tools``.
 
         Args:
-            nlp: the dictionary, or another form that CasADi takes: a ``ca.Function``
-                (x, p) → (f, g), a ``ca.NlpBuilder``, or the name of a file
-                (:func:`~casadi_hybrid.problem.forms.read_form`). An ``.nl`` file brings its
-                bounds and its start as default numbers.
+            nlp: the dictionary, or another form that CasADi accepts: a ``ca.Function``
+                (x, p) → (f, g), a ``ca.NlpBuilder``, or a file name, see
+                :func:`~casadi_hybrid.problem.forms.read_form`. The bounds and the start of an
+                ``.nl`` file become defaults.
             name, compile: see the class.
             constraint_names: m names; ``g[i]`` by default.
             variable_names: n names; ``x[i]`` by default.
-            **numbers: default numbers (``x0``, ``lbg``, …) and ``derivatives``, see the class.
+            **numbers: default arguments (``x0``, ``lbg``, …) and ``derivatives``, see the class.
 
         Raises:
-            InputError: for no such form, an unknown key, a wrong symbol type, free symbols, a
+            InputError: for another form, an unknown key, a wrong symbol type, free symbols, a
                 wrong shape or bad numbers.
         """
         form = read_form(nlp)
@@ -206,8 +204,7 @@ class Problem:
             compile=compile and form.oracle is None,
             **{**form.numbers, **numbers},
         )
-        object.__setattr__(problem, "shapes", shapes)
-        object.__setattr__(problem, "oracle", form.oracle)
+        problem.__dict__.update(shapes=shapes, oracle=form.oracle)
         return problem
 
     @property
@@ -222,7 +219,7 @@ class Problem:
 
     @property
     def m_h(self) -> int:
-        """Number of rows of h, the first of c."""
+        """Number of rows of h, the first rows of c."""
         return self.defaults.sizes.m_h
 
     @property
@@ -232,19 +229,19 @@ class Problem:
 
     @property
     def bounds(self) -> Bounds:
-        """The default bounds, of x and of all m rows (h; g); those of h are [0, 0]."""
+        """Default bounds of x and of all m rows (h; g); h has the bounds [0, 0]."""
         return self.defaults.bounds
 
     @cached_property
     def functions(self) -> Functions:
-        """The exact generated functions of f and c, built at the first use."""
+        """Generated functions of f and c, built at the first use."""
+        variable_names, constraint_names = map(tuple, self.defaults.sizes[:2])
         if self.oracle is not None:
-            names = tuple(self.constraint_names or ()), tuple(self.variable_names or ())
-            return external_functions(self.oracle, *names)
+            return external_functions(self.oracle, constraint_names, variable_names)
         return build_functions(
             self.graph,
-            constraint_names=tuple(self.constraint_names or ()),
-            variable_names=tuple(self.variable_names or ()),
+            constraint_names=constraint_names,
+            variable_names=variable_names,
             compiled=self.compile,
             constraint_label="h" if self.m and self.m == self.m_h else "g",
             derivatives=self.derivatives,
@@ -252,7 +249,7 @@ class Problem:
 
     @cached_property
     def feasibility(self) -> bool:
-        """Whether f does not depend on x, so that every feasible point is a solution."""
+        """True if f does not depend on x: every feasible point is a solution."""
         functions = self.functions
         if functions.assemblies is not None:
             return not functions.assemblies[0].touches(1, self.n)
@@ -260,12 +257,12 @@ class Problem:
 
     @cached_property
     def linear(self) -> bool:
-        """Whether c is affine in x, so that a least violation is the least of all."""
-        return self.functions.affine.made
+        """True if c is affine in x: a local minimum of the violation is global."""
+        return self.functions.affine.value
 
     @cached_property
     def parameter_gradient(self) -> ca.Function:
-        """(x, λ, p) → ∂(f + λᵀc)/∂p, n_p entries, NaN where it has none; built at the first use."""
+        """(x, λ, p) → ∂(f + λᵀc)/∂p with n_p entries, NaN if it does not exist."""
         if self.oracle is not None and self.n_p:
             return external_parameter_gradient(self.oracle)
         kind = type(self.x)
@@ -278,48 +275,48 @@ class Problem:
         return ca.Function("gradient_p", [x, lam, p], [ca.densify(slope)])
 
     def with_derivatives(self, derivatives: Derivatives) -> Problem:
-        """The same problem with other derivatives.
+        """Copy of the problem with other derivatives.
 
         Raises:
-            InputError: where they do not fit it.
+            InputError: if the derivatives do not fit the problem.
         """
         derivatives.check(self.n, self.n_p, self.m)
         return self._unbuilt(derivatives=derivatives)
 
     def exact(self) -> Problem:
-        """The same problem with CasADi's own derivatives; itself where it has them, or has none."""
+        """Copy of the problem with CasADi's derivatives; itself if it has them or none exist."""
         if self.derivatives.plain:
             return self
-        own = self.with_derivatives(Derivatives())
+        exact = self.with_derivatives(Derivatives())
         try:
-            own.functions  # noqa: B018
+            _ = exact.functions
         except InputError:
             return self
-        return own
+        return exact
 
     @property
     def differentiable_graph(self) -> ca.Function:
-        """(x, p) → (f, c) with the first derivatives by x that are given."""
+        """(x, p) → (f, c) with the user's first derivatives by x, if any."""
         return self.derivatives.attached(self.graph)
 
     def compiled(self) -> Problem:
-        """The same problem with functions compiled by the system's C compiler, where it has one."""
+        """Copy of the problem with functions compiled by the system's C compiler, if it has one."""
         if self.oracle is not None:
             return self
         return changed(self, compile=True, functions=self.functions.compiled())
 
     def interpreted(self) -> Problem:
-        """The same problem without ``compile``, an object of its own."""
-        made = changed(self, compile=False)
+        """Copy of the problem without ``compile``."""
+        copy = changed(self, compile=False)
         if self.compile:
-            made.__dict__.pop("functions", None)
-        return made
+            copy.__dict__.pop("functions", None)
+        return copy
 
     def expanded(self) -> Problem:
-        """The same problem in SX, with functions of its own.
+        """Copy of the problem in SX, with functions of its own.
 
         Raises:
-            RuntimeError: where an operation has no scalar form.
+            RuntimeError: if an operation has no scalar form.
         """
         if isinstance(self.x, ca.SX):
             return self
@@ -327,11 +324,11 @@ class Problem:
         return self._unbuilt(graph=graph, **symbols_of(graph, self.m_h))
 
     def _unbuilt(self, **fields: Any) -> Problem:
-        """The same problem with other fields, and nothing generated yet."""
-        made = changed(self, **fields)
+        """Copy of the problem with other fields, without generated functions."""
+        copy = changed(self, **fields)
         for label in _BUILT:
-            made.__dict__.pop(label, None)
-        return made
+            copy.__dict__.pop(label, None)
+        return copy
 
     def numbers(
         self,
@@ -344,33 +341,32 @@ class Problem:
         lam_x0: Any = None,
         lam_g0: Any = None,
     ) -> Numbers:
-        """Read and check the numbers of one solve; what is None is the problem's default.
+        """Check the arguments of one solve; None stands for the default of the problem.
 
-        A single number stands for all entries. A mapping by block replaces the numbers of the
-        blocks it names.
+        A single number is repeated for all entries. A mapping replaces the named blocks.
 
         Args:
-            x0: start, n numbers.
+            x0: initial point, n numbers.
             p: parameter values, n_p numbers.
             lbx, ubx: bounds of x, n numbers each.
-            lbg, ubg: bounds of g's rows, as many numbers as g has rows; h's are always [0, 0].
+            lbg, ubg: bounds of g, one number per row; h always has the bounds [0, 0].
             lam_x0, lam_g0: multipliers of the bounds and of all rows (h; g), n and m numbers.
 
         Raises:
             InputError: for a wrong shape or type, a NaN, an unknown block, lower bounds above
-                upper ones, or parameters without values; before any evaluation.
+                upper ones, or missing parameter values; before any evaluation.
         """
         return self.defaults.numbers(x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Symbols do not pickle, functions do; compiled code is of one process.
-        kept = {key: value for key, value in self.__dict__.items() if key not in _SYMBOLS}
-        if "functions" in kept and self.functions.backend == "compiled":
-            del kept["functions"]
-        return kept
+        # Symbols cannot be pickled, functions can; compiled code belongs to one process.
+        state = {key: value for key, value in self.__dict__.items() if key not in _SYMBOLS}
+        if "functions" in state and self.functions.backend == "compiled":
+            del state["functions"]
+        return state
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept, **symbols_of(kept["graph"], kept["defaults"].sizes.m_h))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, **symbols_of(state["graph"], state["defaults"].sizes.m_h))
 
     def __repr__(self) -> str:
         kind = type(self.x).__name__

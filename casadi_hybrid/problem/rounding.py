@@ -1,8 +1,7 @@
-"""Residual entries that count, and entries that the rounding of their terms explains.
+"""The rule by which solver and verifier ignore residuals that rounding explains.
 
-An absolute tolerance alone asks for the impossible where large terms cancel: the difference of two
-numbers near 1e12 is known to 1e-4. Solver and verifier count residuals by this one rule. The rule
-matters only where terms exceed 4e7 times the tolerance of 1e-6.
+An absolute tolerance cannot be met where large terms cancel: the difference of two numbers near
+1e12 is known to 1e-4. The rule matters only if terms exceed 4e7 times the tolerance of 1e-6.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import numpy as np
 from casadi_hybrid.utils.core_constants import CORE
 from casadi_hybrid.utils.inputs import Vector
 
-# The core judges by the same numbers.
 ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
-"""Rounding left of a sum, relative to the sizes of the terms that cancel in it."""
+"""Rounding error of a sum, relative to the sizes of its terms."""
 ROOM = CORE["HYBRID_FORM_ROOM"]
 """Rounding of the distance between two numbers, relative to them."""
 PULL = CORE["HYBRID_INERTIA_IMPLAUSIBLE"]
@@ -31,40 +29,40 @@ def violations(value: Vector, lower: Vector, upper: Vector) -> Vector:
 def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) -> Vector:
     """Return the entries, with zeros where |entry| ≤ ``rounding``·size.
 
-    A size is the sum of the absolute values of an entry's terms. Rounding explains no entry that is
-    not finite, or whose size is not.
+    A size is the sum of the absolute values of an entry's terms. Entries that are not finite, or
+    have no finite size, are never zeroed.
     """
     explained = (np.abs(entries) <= rounding * sizes) & np.isfinite(sizes)
     return np.where(explained, 0.0, entries)
 
 
 def counted(entries: Vector, sizes: Vector) -> Vector:
-    """Return the entries beyond rounding, where rounding below 1e-9 explains nothing.
+    """Return the entries beyond rounding; rounding errors below 1e-9 are not excused.
 
-    Such rounding is far below every tolerance, and a user who asks for less wants the numbers.
+    They lie below every usual tolerance, and a smaller tolerance asks for the true residuals.
     """
     return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
 
 
 def counted_violation(violation: Vector, sizes: Vector) -> Vector:
-    """Return the violations of equations or rows that count.
+    """Return the violations of equations or rows beyond rounding.
 
-    Rounding excuses 1e-2 of a violation at most: very far out it would excuse any constant.
+    Rounding excuses at most 1e-2 of a violation: at very large x it would excuse any constant.
     """
     return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
 
 
 def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float = 0.0) -> Vector:
-    """Return the entries of ∇f + Aᵀλ that count; ``pulls`` are |A|ᵀ|λ|.
+    """Return the entries of ∇f + Aᵀλ beyond rounding; ``pulls`` are |A|ᵀ|λ|.
 
-    Multipliers excuse a residual only up to a thousand times the size of ∇f: where constraints
-    degenerate they grow without bound, and ∇f itself would drown in rounding. Beyond that limit
-    an entry is no smaller than the rounding of its multiplier terms.
+    Multipliers excuse a residual only up to a thousand times the size of ∇f. At degenerate
+    constraints they grow without bound, and would hide ∇f itself. Beyond that limit an entry is no
+    smaller than the rounding of its multiplier terms.
 
     Args:
-        inner: the largest terms of ∇f itself, as |∇²L||x|. They excuse something only at a settled
-            point: the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞), and in each entry
-            the tolerance times 1 + |x_j|.
+        inner: largest terms of ∇f itself, as |∇²L||x|; pass them only at a settled point, where
+            the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞) and, in each entry, the
+            tolerance times 1 + |x_j|.
     """
     limit = PULL * float(np.abs(gradient).max(initial=0.0))
     entries = counted(slope, np.minimum(np.abs(gradient) + pulls, limit) + inner)
@@ -73,11 +71,11 @@ def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float =
 
 
 def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:
-    """Return the distances |bound − value| that count in complementarity.
+    """Return the distances |bound − value| beyond rounding, for complementarity.
 
     Args:
-        sizes: of each variable, or of the terms of each row: a constant in a row and the same
-            constant in its bounds make no difference.
+        sizes: size of each variable, or of the terms of each row. A constant added to a row and
+            to its bounds has no effect.
         pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
     """
     limit = PULL * float(np.abs(gradient).max(initial=0.0))

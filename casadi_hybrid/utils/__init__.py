@@ -1,1 +1,1 @@
-"""What every room stands on: arrays, checks of input, errors, statuses, processes."""
+"""Tools of all packages: arrays, input checks, errors, statuses, threads, files, studies."""

@@ -1,13 +1,13 @@
-"""Memory and symbols of CasADi's C++ that no header promises, each with a check and a fallback.
+"""Undocumented memory layouts and symbols of CasADi's C++, each with a check and a fallback.
 
-- The numbers of a ``ca.DM`` where they lie. Copies make a warm ``nlpsol`` call with matrices two to
-  three times as long. Fallback: copies.
-- The function that evaluates a buffer, which the core calls without Python. Without it a step of an
+- The memory of a ``ca.DM``. Copies make a warm ``nlpsol`` call with matrices two to three times as
+  long. Fallback: copies.
+- The function that evaluates a buffer, called by the core without Python. Without it a step of an
   MPC takes half as long again. Fallback: Python calls the functions.
 - The methods that read the graph of a function. Without them building a controller and its first
-  solve take half as long again. Fallback: Python reads it.
+  solve take half as long again. Fallback: Python reads the graph.
 
-Symbols have the names that all compilers but Microsoft's give them.
+Symbols are mangled as by all compilers except Microsoft's.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _pointer_of_capsule.restype, _pointer_of_capsule.argtypes = c_void_p, [ct.py_obj
 
 
 class MatrixData(ct.Structure):
-    """``hybrid_matrix`` of ``adapter/adapter.h``: CasADi's ``Matrix<double>``."""
+    """CasADi's ``Matrix<double>``, ``hybrid_matrix`` of ``adapter/adapter.h``."""
 
     _fields_ = [(name, c_void_p) for name in ("head", "pattern", "begin", "end", "room")]
 
     @classmethod
     def of(cls, matrix: ca.DM) -> MatrixData:
-        """Data of a matrix, valid as long as the matrix lives and is not changed."""
+        """Data of a matrix, valid while the matrix exists and is not changed."""
         return cls.from_address(int(matrix.this))
 
 
 @cache
 def is_known() -> bool:
-    """Return whether matrices lie in memory as :class:`MatrixData` says, by trying some.
+    """True if test matrices have the layout of :class:`MatrixData`.
 
-    Equal patterns have to be one object, and others another one: C tells shapes by the pattern.
+    Equal patterns must be one object, and different ones not: C compares shapes by the pattern.
     """
     column, other = ca.DM([1.5, -2.0, 3.25]), ca.DM([[4.0], [0.5], [6.0]])
     sparse = ca.DM(ca.Sparsity.triplet(4, 1, [0, 1, 3], [0, 0, 0]), [7.0, 8.0, 9.5])
@@ -63,7 +63,7 @@ def is_known() -> bool:
 
 
 def _is_read(matrix: ca.DM) -> bool:
-    """Return whether a matrix has its numbers there; other memory is not read."""
+    """True if a matrix has its numbers at the expected place; other memory is not read."""
     data, count = MatrixData.of(matrix), matrix.nnz()
     if data.begin is None or data.end != data.begin + count * _NUMBER or data.room < data.end:
         return False
@@ -92,7 +92,7 @@ def instruction_methods() -> list[int] | None:
         library = _casadi()
         if sys.platform == "win32":
             releasing = _casadi("libstdc++-6")
-        else:  # as the loader resolves it: another allocator of the whole process comes first
+        else:  # as the loader resolves the symbol: an allocator of the whole process comes first
             releasing = ct.CDLL(None)
             if not hasattr(releasing, _RELEASE):
                 releasing = library
@@ -107,7 +107,7 @@ def _address(library: ct.CDLL, symbol: str) -> int:
 
 
 def _casadi(name: str = "libcasadi") -> ct.CDLL:
-    """CasADi's C++: the module that Python has loaded, or, on Windows, a library beside it."""
+    """CasADi's C++: the loaded Python module, or, on Windows, a library beside it."""
     path = ca._casadi.__file__
     if sys.platform == "win32":
         path = os.path.join(os.path.dirname(path), f"{name}.dll")

@@ -1,4 +1,4 @@
-"""Numbers that Python shares with the core in C, read from its headers."""
+"""Constants that Python shares with the core in C, read from its headers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NUMBER = re.compile(r"\b(HYBRID_\w+)(?: = | )(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?![\w
 
 
 def without_comments(text: str) -> str:
-    """The text of a header without its comments."""
+    """Text of a header without its comments."""
     return _COMMENT.sub("", text)
 
 
 def numbers_in(text: str) -> dict[str, Any]:
-    """Names and values of the constants in a header without comments, whole numbers as int."""
+    """Names and values of the constants in a header without comments, integers as int."""
     return {
         name: int(value) if value.lstrip("-").isdigit() else float(value)
         for name, value in _NUMBER.findall(text)

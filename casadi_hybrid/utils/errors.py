@@ -1,4 +1,4 @@
-"""The exceptions of the package. Each message is a sentence: what is wrong, where, what to do."""
+"""Exceptions of the package. A message is a sentence on the fault, its place and its remedy."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from numpy.typing import NDArray
 
 
 def last_line(error: Exception) -> str:
-    """CasADi's sentence without the place in its sources."""
+    """Last line of CasADi's message, without the place in its sources."""
     return str(error).strip().splitlines()[-1].strip().rstrip(".")
 
 
 def in_a_sentence(error: Exception) -> str:
-    """The kind of an error and what it says, for a row of a table."""
-    said = last_line(error) if str(error).strip() else ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    """Type and message of an error, for a row of a table."""
+    message = last_line(error) if str(error).strip() else ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside of this package that has led here, through however many calls."""
+    """Warn at the innermost line outside of this package."""
     depth, frame = 2, sys._getframe(1)
-    own = __name__.partition(".")[0], "functools"
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(own):
+    skipped = __name__.partition(".")[0], "functools"
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(skipped):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, category, stacklevel=depth)
 
 
 class InputError(ValueError):
-    """An argument was refused before any work was done. The message names the argument."""
+    """An argument was refused before any computation. The message names the argument."""
 
 
 class EvaluationError(ArithmeticError):
     """A function of the problem returned NaN or Inf, or raised.
 
     Attributes:
-        function: which function of the problem (``"the objective f"``, ``"the Jacobian of g"``, …).
-        entry: the offending entry, by the name of its constraint or variable where it has one.
-        value: what it returned; NaN where it raised.
-        place: x there by the names of its entries, or empty.
-        x: the point, None where it is not known.
-        raised: the message of the exception where the function raised, else empty.
-        objective: f there, if it is known and only a derivative is undefined; else NaN.
-        advice: what that means, and what to do.
+        function: function of the problem (``"the objective f"``, ``"the Jacobian of g"``, …).
+        entry: name of the faulty entry's constraint or variable; empty if unknown.
+        value: returned value; NaN if the function raised.
+        place: entries of x with their names, or empty.
+        x: the point; None if unknown.
+        raised: message of the exception if the function raised, else empty.
+        objective: f at the point if only a derivative is undefined; else NaN.
+        advice: meaning and remedy.
     """
 
     objective = np.nan
@@ -69,7 +69,7 @@ class EvaluationError(ArithmeticError):
         super().__init__(f"{self.fault()}; {self.advice}")
 
     def fault(self) -> str:
-        """What is undefined: ``the objective f is nan, at x = 0``."""
+        """Return the fault without advice: ``the objective f is nan, at x = 0``."""
         fault = f"raised an error ({self.raised})" if self.raised else f"is {self.value}"
         where = f" in its entry {self.entry}" if self.entry else ""
         return f"{self.function} {fault}{where}{self.place and f', at {self.place}'}"
@@ -80,16 +80,16 @@ class EvaluationError(ArithmeticError):
 
 
 class BrokenFunctionError(EvaluationError):
-    """A function of the problem raises wherever it is asked, so no other point is tried."""
+    """A function of the problem raises at every point, so no other point is tried."""
 
     advice = (
-        "it raises also where it was defined before, so it is not the point that it fails for. "
-        "See what it raises"
+        "it now raises also at points where it was defined before: the point is not the cause. "
+        "See its exception"
     )
 
 
 class MissingNumberError(EvaluationError):
-    """An argument of a solve in a graph is NaN, or infinite and no bound."""
+    """An argument of a solve inside a graph is NaN, or is infinite and no bound."""
 
     advice = "finite numbers are needed"
 
@@ -101,8 +101,8 @@ class DesignError(ArithmeticError):
 class NotAugmentableError(DesignError):
     """The Lagrangian has curvature ≤ 0 on the kernel of the constraint Jacobian.
 
-    No correction acts there, so this is no strict local minimizer: moving along ±direction keeps
-    the constraints to first order and does not raise the Lagrangian.
+    No correction acts there. The point is no strict local minimizer: a step along ±direction
+    satisfies the constraints to first order and does not increase the Lagrangian.
 
     Attributes:
         curvature: directionᵀH direction ≤ 0.
@@ -115,7 +115,7 @@ class NotAugmentableError(DesignError):
         super().__init__(self.sentence())
 
     def sentence(self, names: Sequence[str] | None = None) -> str:
-        """The message; with the names of the variables the direction is named by them."""
+        """Return the message; ``names`` are the names of the variables."""
         largest = int(np.argmax(np.abs(self.direction)))
         name = f"entry {largest} of x" if names is None else names[largest]
         return (
@@ -132,8 +132,8 @@ class Interrupted(KeyboardInterrupt):
     """A solve was ended by Ctrl-C.
 
     Attributes:
-        result: the :class:`~casadi_hybrid.Result` at the best point until then; None where there
-            was none. (Inside the loop, what that is made from.)
+        result: the :class:`~casadi_hybrid.Result` at the best point so far; None without one.
+            Inside the loop, the data of that result.
     """
 
     def __init__(self, message: str = "", result: Any = None) -> None:
@@ -142,29 +142,25 @@ class Interrupted(KeyboardInterrupt):
 
 
 class OutOfTimeError(Interrupted):
-    """A solve was ended before an evaluation that would have begun too late.
+    """A solve was ended before an evaluation after its deadline.
 
-    Like Ctrl-C it passes by all that would try something else, and has the best point. It does not
-    leave the package.
+    Like Ctrl-C, it skips all fallbacks and carries the best point. It never leaves the package.
     """
 
 
 class InterruptedInside(Interrupted, RuntimeError):
-    """A KeyboardInterrupt came out of a function of the user's.
-
-    It is a RuntimeError too, since that is what CasADi makes of one.
-    """
+    """A function of the user raised KeyboardInterrupt, which CasADi turns into RuntimeError."""
 
 
 def interrupted_inside(function: str, error: BaseException) -> InterruptedInside:
-    """What stands for a KeyboardInterrupt that a function of the user's let through."""
-    made = InterruptedInside(f"KeyboardInterrupt in {function}")
-    made.__cause__ = error
-    return made
+    """Return the exception for a KeyboardInterrupt raised by a function of the user."""
+    interrupted = InterruptedInside(f"KeyboardInterrupt in {function}")
+    interrupted.__cause__ = error
+    return interrupted
 
 
 class CompilerWarning(UserWarning):
-    """Compiled functions or the core in C cannot be had, and slower code gives the same results."""
+    """Compiled functions or the core in C are missing; slower code gives the same results."""
 
 
 class ScaleWarning(UserWarning):
@@ -172,8 +168,8 @@ class ScaleWarning(UserWarning):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known name that is closest to a word; empty where none is close."""
-    import difflib  # noqa: PLC0415 - for a wrong word alone
+    """Return the known name that is closest to a word; empty if none is close."""
+    import difflib  # noqa: PLC0415 - for an unknown word alone
 
     names = sorted(set(known))
     close = [name for name in names if name.lower() == word.lower()]
@@ -186,7 +182,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"``, or the list of what is known when nothing is close."""
+    """Return ``"; did you mean 'x'?"``, or the list of known names if none is close."""
     names = sorted(set(known))
     close = nearest(word, names)
     return f"; did you mean {close!r}?" if close else f"; known: {', '.join(names) or 'none'}"

@@ -1,4 +1,4 @@
-"""Checks of numeric input, shared by every entry of the package."""
+"""Checks of numeric input, shared by all entry points of the package."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Matrix = NDArray[np.float64]
 def as_vector(value: Any, size: int, name: str) -> Vector:
     """Return ``value`` as a fresh finite float vector of length ``size``.
 
-    Takes numbers (repeated to length) and all of :func:`real_array`. A list of one number for
-    several is refused: CasADi repeats that too, and hides that the others were forgotten.
+    A single number is repeated. A list of one number is refused for several entries, although
+    CasADi repeats it: the other entries were probably forgotten.
 
     Raises:
         InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
@@ -31,7 +31,7 @@ def as_vector(value: Any, size: int, name: str) -> Vector:
 
 
 def sized(value: Any, size: int, name: str) -> Vector:
-    """Like :func:`as_vector`, but NaN and Inf pass."""
+    """Like :func:`as_vector`, but NaN and Inf are accepted."""
     array = real_array(value, name)
     if array.size == 1 and size > 1 and not (array.ndim == 1 and isinstance(value, _LISTS)):
         array = np.full(size, array.item())
@@ -60,7 +60,7 @@ def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
 
 
 def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
-    """Return ``value`` as a finite positive float (or zero where that is allowed)."""
+    """Return ``value`` as a finite positive float, or zero if allowed."""
     try:
         number = nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, RuntimeError):
@@ -86,7 +86,7 @@ def one_of(value: Any, name: str, allowed: tuple[str, ...]) -> None:
 
 
 def has_method(value: Any, name: str, method: str) -> None:
-    """Refuse an object that cannot do what it is given for."""
+    """Refuse an object without the method."""
     if not callable(getattr(value, method, None)):
         raise InputError(
             f"{name} must be an object with the method {method!r}, got {type(value).__name__}"
@@ -107,20 +107,21 @@ def count(value: Any, name: str, *, at_least: int = 0) -> int:
 
 
 def real_array(value: Any, name: str) -> NDArray[np.float64]:
-    """Return numbers of any kind that CasADi or NumPy knows as a float array, of any shape.
+    """Convert numbers of any type known to CasADi or NumPy to a float array of their shape.
 
-    Among them are sparse ``DM`` (zeros filled in), structures of ``casadi.tools`` and all else
-    with ``__DM__``, arrays of integers, booleans or objects, and the columns and tables of pandas.
+    Accepted are sparse ``DM`` (with zeros filled in), structures of ``casadi.tools`` and other
+    objects with ``__DM__``, arrays of integers, booleans or objects, and columns and tables of
+    pandas.
 
     Raises:
         InputError: for symbols, text, complex numbers, a masked or missing entry; the message
-            names ``name``, and the entry where one is to blame.
+            names ``name``, and the entry if possible.
     """
     if isinstance(value, ca.SX | ca.MX) or hasattr(value, "__SX__") or hasattr(value, "__MX__"):
         raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
     if hasattr(value, "__DM__"):
         value = value.__DM__()
-    # Nothing is masked before NumPy has loaded what masks, which nothing else here asks for.
+    # No masked array exists before numpy.ma is imported; importing it here would take time.
     masks = "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)
     if masks and np.ma.is_masked(value):
         first = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(value))[0]))
@@ -139,23 +140,22 @@ def real_array(value: Any, name: str) -> NDArray[np.float64]:
 
 
 def _of_objects(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Numbers that are Python objects each, such as a column of a table that has mixed kinds."""
+    """Convert an array of Python objects, such as a column of mixed types, to floats."""
     numbers = np.empty(array.shape)
-    for where, entry in np.ndenumerate(array):
+    for index, entry in np.ndenumerate(array):
+        label = f"{name}[{', '.join(map(str, index))}]" if index else name
         if isinstance(entry, ca.SX | ca.MX) and not entry.is_constant():
-            at = f"[{', '.join(map(str, where))}]" if where else ""
             raise InputError(
-                f"{name}{at} is the CasADi symbol {entry}; join symbols by ca.vertcat where they "
+                f"{label} is the CasADi symbol {entry}; join symbols by ca.vertcat where they "
                 "may be given, numbers are needed here"
             )
         try:
             if isinstance(entry, str | bytes):
                 raise TypeError
-            numbers[where] = float(entry)
+            numbers[index] = float(entry)
         except (TypeError, ValueError, RuntimeError):
-            at = f"[{', '.join(map(str, where))}]" if where else ""
             kind = "missing" if entry is None else f"{entry!r}, a {type(entry).__name__}"
-            raise InputError(f"{name}{at} is {kind}; {name} must be real numbers") from None
+            raise InputError(f"{label} is {kind}; {name} must be real numbers") from None
     return numbers
 
 

@@ -1,8 +1,7 @@
-"""What is seldom needed is loaded when it is: SciPy's modules, and our own that C does without.
+"""Late imports of modules that a solve may never need, for a short import of the package.
 
-A script that solves once should not wait for what its solve never calls. Within a function a late
-import is an ordinary one, with a word on why; these are for what many functions of a module use,
-and for what a package offers.
+A module used by one function is imported in that function. The tools of this file serve modules
+used by many functions, and names offered by a package.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from typing import Any
 
 
 class LateModule:
-    """A module that is imported when the first of its names is read.
-
-    A name that was read once is an attribute from then on, as quick as one of the module.
+    """A module imported at the first access to one of its names, which then become attributes.
 
     Args:
-        name: of the module, as ``import`` takes it.
-        lacking: the sentence where it is not installed.
+        name: dotted name of the module.
+        lacking: message if the module is not installed.
     """
 
     def __init__(self, name: str, lacking: str = "") -> None:
@@ -39,22 +36,20 @@ class LateModule:
 def late_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package some of whose names come late (PEP 562).
+    """Return ``__getattr__`` and ``__dir__`` of a package with late names (PEP 562).
 
     Args:
-        package: its ``__name__``.
-        homes: late names, parted by blanks, by the module of the package that defines them, or by
-            several, parted by blanks, that are imported one after the other until one has it.
+        package: ``__name__`` of the package.
+        homes: late names, separated by blanks, by the module of the package that defines them.
     """
-    home = {name: modules for modules, names in homes.items() for name in names.split()}
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:
-        for module in home.get(name, "").split():
-            value = getattr(import_module(f"{package}.{module}"), name, None)
-            if value is not None:
-                setattr(sys.modules[package], name, value)
-                return value
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *home})

@@ -1,4 +1,4 @@
-"""A lock for what is made once a process."""
+"""A lock for objects created once in a process."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import threading
 
 
 class Lock:
-    """A lock that is another one, and free, in a forked child.
+    """A lock that a forked child replaces by a new, free one.
 
-    A child forked off while another thread makes something would wait for that thread for ever.
+    Otherwise a child forked while another thread holds the lock would wait for ever.
 
     Attributes:
-        held: what a ``with`` takes: the lock of this process.
+        held: lock of this process, for ``with``.
     """
 
     held: threading.Lock

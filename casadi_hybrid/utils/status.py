@@ -1,6 +1,6 @@
-"""The statuses of a result: why the solve stopped, what the point is, and its second order.
+"""Statuses of a result: reason of the stop, kind of the point, second-order conditions.
 
-The value of each member is the sentence a person reads; the name is for programs.
+The value of a member is a sentence for people; its name is for programs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class StopReason(Enum):
-    """Why the iteration stopped."""
+    """Reason why the iteration stopped."""
 
     CONVERGED = "the KKT residuals are within tolerance"
     ITERATION_LIMIT = "the iteration limit was reached"
@@ -26,7 +26,7 @@ class StopReason(Enum):
 
 
 class Conditions(Enum):
-    """Second-order conditions that the solve has seen at a KKT point."""
+    """Second-order conditions observed at a KKT point."""
 
     UNKNOWN = "second-order conditions were not examined"
     NECESSARY = (
@@ -37,7 +37,7 @@ class Conditions(Enum):
 
 
 class PointStatus(Enum):
-    """What the returned point is, judged by residuals of the problem's own functions."""
+    """Kind of the returned point, by the residuals of the problem's own functions."""
 
     KKT_POINT = "a KKT point within tolerance"
     FRITZ_JOHN_POINT = "feasible, but the constraint gradients degenerate: no multipliers exist"

@@ -1,4 +1,4 @@
-"""Work that threads share, and Ctrl-C meanwhile."""
+"""Work shared by threads, with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ def share_out(
     workers: Sequence[Callable[[Item], None]],
     ended: threading.Event | None = None,
 ) -> None:
-    """Give each item to the worker that is free first; each has a thread, the first the asking one.
+    """Give each item to the first free worker; the first worker runs in the calling thread.
 
     Args:
-        items, workers: as said.
-        ended: set as soon as one raises, or by Ctrl-C: for workers that look at it.
+        items: arguments of the workers.
+        workers: functions of one item, each with a thread of its own.
+        ended: set at the first exception or at Ctrl-C, for workers that poll it.
 
     Raises:
-        BaseException: the first that a worker raised, or Ctrl-C; all threads have ended before.
+        BaseException: the first exception of a worker, or Ctrl-C, after the end of all threads.
     """
     waiting, raised = iter(items), list[BaseException]()
     halt = threading.Event() if ended is None else ended
 
-    def keep(act: Callable[..., Any], *arguments: Any) -> None:
+    def catch(act: Callable[..., Any], *arguments: Any) -> None:
         try:
             act(*arguments)
         except BaseException as error:  # noqa: BLE001 (raised again below)
@@ -40,22 +41,22 @@ def share_out(
         while not halt.is_set() and (item := next(waiting, None)) is not None:
             worker(item)
 
-    others = [threading.Thread(target=keep, args=(work, worker)) for worker in workers[1:]]
-    with on_interrupt(keep):
+    others = [threading.Thread(target=catch, args=(work, worker)) for worker in workers[1:]]
+    with on_interrupt(catch):
         for thread in others:
-            keep(thread.start)
-        keep(work, workers[0])
+            catch(thread.start)
+        catch(work, workers[0])
         for thread in others:
-            keep(thread.join)
-            while thread.is_alive():  # a signal's handler has raised
-                keep(thread.join)
+            catch(thread.join)
+            while thread.is_alive():  # a signal handler raised during the join
+                catch(thread.join)
     if raised:
         raise raised[0]
 
 
 @contextmanager
 def on_interrupt(hear: Callable[[Callable[[], None]], Any]) -> Iterator[None]:
-    """Have Ctrl-C call ``hear`` with the handler that there was, in the main thread."""
+    """In the main thread, let Ctrl-C call ``hear`` with the previous handler."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield

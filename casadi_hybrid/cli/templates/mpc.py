@@ -39,8 +39,9 @@ if __name__ == "__main__":
         parameters=lambda time: {"target": 1.0 if time < 50 else 0.6},
     )
     records = [step.record for step in run.steps if step is not None]
-    print(f"{sum(r.status == 'solved' for r in records)} of {len(records)} steps solved, "
-          f"{sum(r.iterations for r in records) / len(records):.1f} iterations a step")  # fmt: skip
+    solved = sum(record.status == "solved" for record in records)
+    iterations = sum(record.iterations for record in records) / len(records)
+    print(f"{solved} of {len(records)} steps solved, {iterations:.1f} iterations a step")
     print(f"level at 50 s: {run['level'][50]:.3f} m, at the end: {run['level'][-1]:.3f} m")
     print(mpc.table().splitlines()[0])
     print("\n".join(mpc.table().splitlines()[1:6]))

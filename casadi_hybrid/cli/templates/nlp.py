@@ -22,15 +22,15 @@ limits = {"lbx": -2, "ubx": 2, "lbg": [-ca.inf, -ca.inf], "ubg": [1, 0.5]}
 numbers = {"x0": [-1.0, 0.5], "p": 100.0, **limits}
 
 if __name__ == "__main__":
-    found = solver(**numbers)
+    answer = solver(**numbers)
 
-    print(f"x = {found['x']}, f = {float(found['f']):.6g}")
-    print(f"multipliers of g: {found['lam_g']} (positive where an upper limit holds x back)")
+    print(f"x = {answer['x']}, f = {float(answer['f']):.6g}")
+    print(f"multipliers of g: {answer['lam_g']} (positive where an upper limit holds x back)")
     print(f"{solver.stats()['return_status']} after {solver.stats()['iter_count']} iterations")
     if not solver.stats()["success"]:
         print(solver.explain())  # what is wrong, by the names given above
 
     # 3. A second opinion: first and second order from the problem's own functions, and IPOPT, from
-    #    the point that was found and from x0.
-    report = ch.verify(nlp, found, **numbers, constraint_names=names)
+    #    this answer and from x0.
+    report = ch.verify(nlp, answer, **numbers, constraint_names=names)
     print(report)

@@ -23,8 +23,8 @@ crane.rates(
 )
 
 # 2. The problem: from where to where, at what cost, within which limits.
-ocp = OptimalControl(crane, duration=Free(6.0, lower=1.0, upper=30.0), intervals=40,
-                     method=Collocation(degree=3))  # fmt: skip
+duration = Free(6.0, lower=1.0, upper=30.0)
+ocp = OptimalControl(crane, duration=duration, intervals=40, method=Collocation(degree=3))
 ocp.initial(position=0, speed=0, angle=0, swing=0)
 ocp.final(position=5, speed=0, angle=0, swing=0)
 ocp.minimize("time", end=ocp.duration)
@@ -33,14 +33,16 @@ ocp.path("load ahead", position + rope * ca.sin(angle), upper=5.2)
 
 if __name__ == "__main__":
     # 3. Solve it, and read it by name.
-    found = ocp.solve()
-    print(f"success: {found.success}, {found.iterations} iterations, {found.duration:.3f} s")
-    print(f"costs: {found.costs}")
-    print(f"largest angle: {abs(found['angle']).max():.3f} rad")
-    print(f"multipliers of 'load ahead': {found.multipliers['load ahead'].max():.3g} at most")
-    if not found.success:
-        print(found.explanation)
+    solution = ocp.solve()
+    print(
+        f"success: {solution.success}, {solution.iterations} iterations, {solution.duration:.3f} s"
+    )
+    print(f"costs: {solution.costs}")
+    print(f"largest angle: {abs(solution['angle']).max():.3f} rad")
+    print(f"multipliers of 'load ahead': {solution.multipliers['load ahead'].max():.3g} at most")
+    if not solution.success:
+        print(solution.explanation)
 
     # 4. Another rope, warm from the answer: nothing is built anew.
-    again = ocp.solve(guess=found, rope=4.0)
+    again = ocp.solve(guess=solution, rope=4.0)
     print(f"with a rope of 4 m: {again.duration:.3f} s, {again.iterations} iterations")

@@ -1,4 +1,4 @@
-"""From C sources to a library in the cache: compiler, processor, cache, build."""
+"""Compilation of C sources to a library in the cache: compiler, cache, build."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 
 
 class BuildError(RuntimeError):
-    """A library could not be built or loaded; the message is a sentence that says why."""
+    """Failure to build or load a library; the message is a sentence with the reason."""
 
 
 def suffix() -> str:
-    """The ending of a shared library's name."""
+    """File name suffix of a shared library."""
     return {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")

@@ -1,8 +1,8 @@
-"""The functions of a problem, as C, built into a shared library through the cache.
+"""Compilation of C sources to a shared library in the cache.
 
-A library is named by a checksum of everything that its code depends on: the sources, the compiler
+A library is named by a checksum of everything that determines its code: the sources, the compiler
 with its version, target and flags, the processor's instructions, the C library, CasADi's version.
-Machines that differ in any of these may share a home folder.
+So different machines can share a home folder.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from casadi_hybrid.problem.building.compiler import (
     compiler_of,
     environment,
     nothing_found,
+    processor,
 )
-from casadi_hybrid.problem.building.processor import processor
 
 LIMIT = 120.0
-"""Seconds a compilation may take; the wheel's compiler first builds itself for some fifteen."""
+"""Largest seconds of a compilation; the wheel's compiler first builds itself in about fifteen."""
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT")
 
 
@@ -44,9 +44,9 @@ class Sources:
     """The C files of one library.
 
     Args:
-        name: a word, with which the file's name begins.
-        files: the text of each file by its name; files that end in ``.c`` are compiled.
-        flags: of the compiler, besides those every library is made with.
+        name: first word of the library's file name.
+        files: text of each file by name; the files with the suffix ``.c`` are compiled.
+        flags: compiler flags besides those of every library.
     """
 
     name: str
@@ -55,13 +55,14 @@ class Sources:
 
 
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
-    """Find a library in the cache, or build it; the first compiler that can has it.
+    """Find a library in the cache, or build it with the first compiler that succeeds.
 
-    Where the user's cache cannot be had or is not to be trusted, or by ``alone``, the library is
-    built for this process. A compilation may take ``limit`` seconds.
+    Args:
+        limit: largest seconds of a compilation.
+        alone: build for this process alone, as without a trusted cache of the user.
 
     Raises:
-        BuildError: where there is no compiler, or none that can compile these sources.
+        BuildError: without a compiler, or if every compiler fails.
     """
     faults: list[str] = []
     answered = False
@@ -73,7 +74,7 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
                 return _through_cache(sources, compiler, limit, alone=alone)
             except BuildError as error:
                 faults.append(str(error))
-    except OSError as error:  # not even a folder for temporary files
+    except OSError as error:  # no folder for temporary files
         raise BuildError(f"no folder to build in can be made ({error.strerror or error})") from None
     if not answered:
         faults.append(nothing_found())
@@ -83,11 +84,11 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
 def load(sources: Sources) -> ctypes.CDLL:
     """Find or build a library, as :func:`library` does, and load it.
 
-    A library of the cache that cannot be loaded is removed and built for this process: it is
-    damaged, or the disk does not let files run.
+    A library that cannot be loaded is removed from the cache and built for this process: the file
+    is damaged, or its disk forbids execution.
 
     Raises:
-        BuildError: if it cannot be built or loaded.
+        BuildError: if the library cannot be built or loaded.
     """
     path = library(sources)
     try:
@@ -103,69 +104,64 @@ def load(sources: Sources) -> ctypes.CDLL:
 
 
 def key_of(sources: Sources, compiler: Compiler) -> str:
-    """Name of a library in the cache: its own, and a checksum of what its code depends on."""
+    """Name of a library in the cache, with a checksum of everything that determines its code."""
     parts = (
         [sources.name, sorted(sources.files.items()), sources.flags],
         [compiler.command, compiler.version, compiler.target, compiler.flags],
         [os.environ.get(name, "") for name in _ENVIRONMENT],
-        [sys.platform, platform.machine(), processor(), _c_library()],
+        [sys.platform, platform.machine(), processor(), " ".join(platform.libc_ver())],
         ca.CasadiMeta.version(),
     )
     return f"{sources.name}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:40]}"
 
 
-def _c_library() -> str:
-    """Name and version of the C library; code made for a newer one does not load."""
-    if sys.platform != "win32" and "CS_GNU_LIBC_VERSION" in os.confstr_names:
-        return os.confstr("CS_GNU_LIBC_VERSION") or ""
-    return " ".join(platform.libc_ver())
-
-
 def _through_cache(sources: Sources, compiler: Compiler, limit: float, *, alone: bool) -> Path:
     key = key_of(sources, compiler)
-    own = None if alone else cache.own_folder()[0]
-    if own is not None:
-        with suppress(OSError):  # a cache that is read-only
-            return cache.take(own, key) or _build(sources, compiler, own, key, limit)
+    folder = None if alone else cache.own_folder()[0]
+    if folder is not None:
+        with suppress(OSError):  # a read-only cache
+            return cache.take(folder, key) or _build(sources, compiler, folder, key, limit)
     private = cache.private_folder()
     return cache.take(private, key) or _build(sources, compiler, private, key, limit)
 
 
 def _build(sources: Sources, compiler: Compiler, folder: Path, key: str, limit: float) -> Path:
-    """Compile in a workplace of the cache and put the library into it."""
+    """Compile in a temporary folder of the cache, and move the library into the cache."""
     work = cache.workplace(folder)
     try:
         for name, text in sources.files.items():
             (work / name).write_text(text, encoding="utf-8")
-        made = work / f"{sources.name}{suffix()}"
+        product = work / f"{sources.name}{suffix()}"
         units = sorted(name for name in sources.files if name.endswith(".c"))
-        code, output = _run(compiler.words(sources.flags, made.name, units), work, folder, limit)
-        if code or not made.is_file():
+        code, output = _run(compiler.words(sources.flags, product.name, units), work, folder, limit)
+        if code or not product.is_file():
             complaint = _complaint(output, code)
             raise BuildError(f"{compiler} cannot compile {sources.name}: {complaint}")
-        return cache.put(folder, key, made)
+        return cache.put(folder, key, product)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
 def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[int, str]:
-    """Return exit code and output of a compiler that runs in ``work``.
-
-    A compiler is several processes, here a group, which ends as one.
-    """
+    """Run a compiler in the folder ``work``; return its exit code and its output."""
     variables = {
         **environment(),
         "TMPDIR": str(work),
-        # The wheel's compiler keeps what it builds of itself.
+        # The wheel's compiler builds its own libraries at the first use.
         "ZIG_GLOBAL_CACHE_DIR": str(folder / "zig"),
         "ZIG_LOCAL_CACHE_DIR": str(work / "zig"),
     }
     with tempfile.TemporaryFile("w+", dir=work, encoding="utf-8", errors="replace") as output:
         try:
             process = subprocess.Popen(
-                command, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                command,
+                cwd=work,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         except OSError as error:
             raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None
         try:
@@ -173,7 +169,7 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
         except subprocess.TimeoutExpired:
             raise BuildError(f"{command[0]} did not end within {limit:g} s") from None
         finally:
-            if process.returncode is None:
+            if process.returncode is None:  # end the whole group of the compiler's processes
                 if sys.platform == "win32":
                     process.kill()
                 else:

@@ -1,7 +1,7 @@
-"""The user's folder of compiled libraries, one file each.
+"""Cache of compiled libraries in a folder of the user, one file each.
 
-A library is code that will be run, so the folder must belong to the user, and nobody else may
-write to it. A file is moved there when it is complete: two processes may make the same one.
+A library is executed later, so the folder must belong to the user, and nobody else may write to
+it. Only complete files are moved there: two processes may build the same library.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from casadi_hybrid.problem.building import suffix
 VARIABLE = "CASADI_HYBRID_CACHE"
 _NAME = "casadi_hybrid"
 _WORK = ".work-"
-_ENTRY = re.compile(r".+-[0-9a-f]{40}(\.\w+)?")  # without an ending: a folder of older versions
-# A killed process leaves its workplace; every version of the package, of CasADi and of a compiler
-# leaves libraries of its own.
-_LEFT, _UNUSED = 3600.0, 90 * 86400.0
+_ENTRY = re.compile(r".+-[0-9a-f]{40}(\.\w+)?")  # no suffix: a folder of older versions
+# Age in seconds after which leftovers are removed: temporary folders of killed processes, and
+# unused libraries of other versions of the package, of CasADi and of compilers.
+_ABANDONED, _UNUSED = 3600.0, 90 * 86400.0
 
 
 def default_folder() -> Path:
-    """Place of the cache, whether it exists or not.
+    """Path of the cache, which need not exist.
 
     Raises:
-        OSError: if no home folder is known.
+        OSError: without a home folder.
     """
-    given = os.environ.get(VARIABLE, "")
-    if given:
-        return Path(os.path.abspath(os.path.expanduser(given)))
+    path = os.environ.get(VARIABLE, "")
+    if path:
+        return Path(os.path.abspath(os.path.expanduser(path)))
     folder = Path(platformdirs.user_cache_dir(_NAME, appauthor=False))
     if not folder.is_absolute():
         raise OSError(f"the cache folder {folder} is not absolute; set {VARIABLE}")
@@ -46,7 +46,7 @@ def default_folder() -> Path:
 
 
 def own_folder() -> tuple[Path | None, str]:
-    """The user's cache, made if it is missing; else None, and the sentence that says why."""
+    """Return the user's cache, created if missing; or None and the reason in a sentence."""
     try:
         folder = default_folder()
     except OSError as error:
@@ -61,12 +61,12 @@ def own_folder() -> tuple[Path | None, str]:
 
 
 def distrust(folder: Path) -> str:
-    """Reason why a folder is no place for code, as ``"belongs to user 0"``; else empty.
+    """Reason to distrust a folder, such as ``"belongs to user 0"``; empty if it is trusted.
 
     Raises:
         OSError: if the folder does not exist or cannot be read.
     """
-    if sys.platform == "win32":  # a mode does not say who may write there
+    if sys.platform == "win32":  # file modes do not describe the permissions there
         return ""
     status = folder.stat()
     if status.st_uid != os.geteuid():
@@ -75,7 +75,7 @@ def distrust(folder: Path) -> str:
         return f"can be written to by others (its mode is {stat.S_IMODE(status.st_mode):04o})"
     for parent in folder.resolve().parents:
         mode = parent.stat().st_mode
-        # Who may write to a parent without a sticky bit can replace the folder.
+        # Without a sticky bit, anyone who may write to a parent can replace the folder.
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             return f"lies in {parent}, to which everyone may write"
     return ""
@@ -83,8 +83,11 @@ def distrust(folder: Path) -> str:
 
 def _make(folder: Path) -> None:
     """Make the folder and its parents for this user alone."""
-    *missing, above = _up_to_existing(folder)
-    # Under sudo HOME may be another user's, whom a folder of the superuser would lock out.
+    missing, above = [], folder
+    while not above.exists():
+        missing.append(above)
+        above = above.parent
+    # Under sudo HOME may belong to another user, whom a folder of the superuser would lock out.
     superuser = sys.platform != "win32" and os.geteuid() == 0 and not os.environ.get(VARIABLE)
     if superuser and above.stat().st_uid != 0:
         raise OSError(f"{above} belongs to another user")
@@ -92,17 +95,9 @@ def _make(folder: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
 
 
-def _up_to_existing(folder: Path) -> list[Path]:
-    """The folder and its parents, up to the first that exists."""
-    paths = [folder]
-    while not paths[-1].exists():
-        paths.append(paths[-1].parent)
-    return paths
-
-
 @cache
 def private_folder() -> Path:
-    """A folder for this process alone, which is removed when the process ends."""
+    """Folder for this process alone, removed when the process ends."""
     folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}_"))
     from multiprocessing.util import Finalize  # noqa: PLC0415 - large, and seldom needed
 
@@ -112,17 +107,17 @@ def private_folder() -> Path:
 
 
 def take(folder: Path, key: str) -> Path | None:
-    """Return the library of a key; None if there is none."""
+    """Return the library of a key; None if missing."""
     path = folder / f"{key}{suffix()}"
     if not path.is_file():
         return None
-    with suppress(OSError):  # a folder that is read-only serves as well
+    with suppress(OSError):  # a read-only folder
         os.utime(path)
     return path
 
 
 def workplace(folder: Path) -> Path:
-    """Make a folder within the cache to build in; the caller removes it.
+    """Make a temporary folder in the cache; the caller removes it.
 
     Raises:
         OSError: if the cache is read-only.
@@ -139,23 +134,23 @@ def put(folder: Path, key: str, library: Path) -> Path:
     """
     path = folder / f"{key}{suffix()}"
     library.chmod(0o700)
-    with library.open("r+b") as file:  # to load half a file, after a power cut, is a crash
+    with library.open("r+b") as file:  # half a file, after a power cut, would crash its user
         os.fsync(file.fileno())
     try:
         library.replace(path)
-    except PermissionError:  # on Windows, where another process has made and loaded the same one
+    except PermissionError:  # Windows, if another process has built and loaded the same library
         if not path.is_file():
             raise
     return path
 
 
 def _sweep(folder: Path) -> None:
-    """Remove workplaces of killed processes, and libraries that were not used for long."""
+    """Remove temporary folders of killed processes, and libraries unused for long."""
     now = time.time()
     with suppress(OSError):
         for path in folder.iterdir():
             with suppress(OSError):
                 age = now - path.stat().st_mtime
-                left = path.name.startswith(_WORK) and age > _LEFT
-                if left or (_ENTRY.fullmatch(path.name) and age > _UNUSED):
+                abandoned = path.name.startswith(_WORK) and age > _ABANDONED
+                if abandoned or (_ENTRY.fullmatch(path.name) and age > _UNUSED):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -1,9 +1,9 @@
-"""The C compiler of a machine: the user's, the system's, or the one that a wheel brings.
+"""Search for a C compiler: the user's, the system's, or the one of a wheel.
 
-``CC`` comes first where it is set, then ``cc``, ``gcc``, ``clang`` and, on Windows, Microsoft's
-``cl``, then clang out of the wheel ``ziglang``, which the extra ``compiler`` of this package
-installs. A compiler counts when it says its version; one that cannot compile after all (a system
-without headers) gives way to the next.
+The order is the environment variable ``CC``, then ``cc``, ``gcc``, ``clang`` and, on Windows,
+Microsoft's ``cl``, then clang of the wheel ``ziglang`` (extra ``compiler`` of this package). A
+compiler is accepted if it prints its version. If it cannot compile, for instance without headers,
+the next one is tried.
 """
 
 from __future__ import annotations
@@ -18,39 +18,41 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from casadi_hybrid.problem.building import BuildError
-from casadi_hybrid.problem.building.processor import processor
 
 PROGRAMS = ("cc", "gcc", "clang", "cl") if sys.platform == "win32" else ("cc", "gcc", "clang")
 WHEEL = "ziglang"
 REMEDY = "install a C compiler, or pip install 'casadi_hybrid[compiler]', which brings one"
-# Products are never fused with sums, so that results do not hang on the processor. Nobody reads
-# errno after a square root, and asking for it costs a call each time; nor the flags of exceptions,
-# which forbid to choose between two numbers without a branch.
+# No fused multiply-add, so that results do not depend on the processor. errno after a square root
+# is never read, and costs a call each time. Floating-point traps, never read either, would forbid
+# selections without a branch.
 FLAGS = ("-std=c99", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 _FLAGS_OF_MICROSOFT = ("/nologo", "/std:c11", "/O2", "/fp:precise", "/LD")
-# Vectors of four numbers, where the processor has them: a quarter less time in large fronts of the
-# sparse factorization under GCC, with the same bits. -march=native gives no more than that, and
-# under clang takes four times as long, since it gathers entries one by one.
+# Vectors of four numbers take a quarter less time in large fronts of the sparse factorization under
+# GCC, with the same bits. -march=native is not faster, and four times slower under clang, which
+# gathers entries one by one.
 _WIDE = "-mavx"
-# Without a word this compiler makes code for this very processor, and checks undefined behaviour.
+# By default this compiler targets the present processor and checks undefined behaviour.
 _FLAGS_OF_THE_WHEEL = ("-mcpu=baseline", "-fno-sanitize=undefined")
 _SECONDS = 20.0
+_CPUINFO = Path("/proc/cpuinfo")
+_LINES = re.compile(r"^(?:model name|flags|Features|isa|Hardware)\s*:.*", re.MULTILINE)
+_SYSCTL = "/usr/sbin/sysctl", "machdep.cpu.brand_string", "hw.optional"
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C compiler that answers.
+    """A C compiler that prints its version.
 
     Attributes:
-        command: the words that call it.
-        version: its name and version, as it says them.
-        target: what it makes code for (``"x86_64-linux-gnu"``).
-        flags: how a shared library is asked for.
+        command: words of its command.
+        version: its name and version.
+        target: its target (``"x86_64-linux-gnu"``).
+        flags: flags for a shared library.
     """
 
     command: tuple[str, ...]
@@ -58,26 +60,26 @@ class Compiler:
     target: str
     flags: tuple[str, ...]
 
-    def words(self, flags: tuple[str, ...], made: str, units: list[str]) -> list[str]:
-        """The command that makes a library of C files, with flags as GCC and clang know them."""
+    def words(self, flags: tuple[str, ...], output: str, units: list[str]) -> list[str]:
+        """Command that compiles C files to a library; ``flags`` are those of GCC and clang."""
         if _is_microsofts(self.command):
-            return [*self.command, *self.flags, f"/Fe:{made}", *units]
-        return [*self.command, *self.flags, *flags, "-o", made, *units, "-lm"]
+            return [*self.command, *self.flags, f"/Fe:{output}", *units]
+        return [*self.command, *self.flags, *flags, "-o", output, *units, "-lm"]
 
     def __str__(self) -> str:
         return f"{self.version} ({shlex.join(self.command)})"
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    """The compilers that may be there, the first choice first; none of them has been asked yet."""
+    """Yield the commands of possible compilers, in the order of preference."""
     seen: set[tuple[str, ...]] = set()
-    given = given_command()
-    if given:
-        seen.add(given)
-        yield given
+    command = given_command()
+    if command:
+        seen.add(command)
+        yield command
     for program in PROGRAMS:
         path = shutil.which(program)
-        # cc is mostly another name of one of the two others.
+        # cc is usually a link to one of the two others.
         if path and (os.path.realpath(path),) not in seen and (path,) not in seen:
             seen.add((os.path.realpath(path),))
             yield (path,)
@@ -86,19 +88,19 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 
 def given_command() -> tuple[str, ...]:
-    """The words of the environment variable CC, the program by its path; empty where unset."""
+    """Words of the environment variable CC, with the path of the program; empty if unset."""
     try:
         words = shlex.split(os.environ.get("CC", ""))
-    except ValueError:  # a quotation that does not end
+    except ValueError:  # an unfinished quotation
         words = [os.environ["CC"]]
     return (shutil.which(words[0]) or words[0], *words[1:]) if words else ()
 
 
 def compiler_of(command: tuple[str, ...]) -> Compiler:
-    """The compiler behind a command.
+    """Return the compiler of a command.
 
     Raises:
-        BuildError: where nothing answers as a C compiler does.
+        BuildError: if the command is no C compiler.
     """
     version, target = _version(command)
     if _is_microsofts(command):
@@ -112,7 +114,7 @@ def compiler_of(command: tuple[str, ...]) -> Compiler:
 
 
 def find_compiler() -> Compiler | None:
-    """The first compiler that answers, or None."""
+    """Return the first accepted compiler, or None."""
     for command in commands():
         with suppress(BuildError):
             return compiler_of(command)
@@ -120,46 +122,53 @@ def find_compiler() -> Compiler | None:
 
 
 def nothing_found() -> str:
-    """The sentence for a machine without a compiler."""
+    """Sentence for a machine without a compiler."""
     return f"no C compiler was found (looked for {', '.join(PROGRAMS)} and {WHEEL}); {REMEDY}"
 
 
 @lru_cache
 def _version(command: tuple[str, ...]) -> tuple[str, str]:
-    if _is_wheel(command):  # it would take a fifth of a second to say so itself
-        from importlib import metadata  # noqa: PLC0415 - large, and only for this
+    """Version and target of a compiler."""
+    if _is_wheel(command):  # the command itself needs a fifth of a second
+        from importlib import metadata  # noqa: PLC0415 - large, and seldom needed
 
         try:
-            found = metadata.version(WHEEL)
+            number = metadata.version(WHEEL)
         except metadata.PackageNotFoundError:
-            said = f"{WHEEL} can be imported, but is not installed as a package"
-            raise BuildError(said) from None
-        return f"{WHEEL} version {found}", f"{platform.machine()}-{sys.platform}"
-    called = shlex.join(command)
+            text = f"{WHEEL} can be imported, but is not installed as a package"
+            raise BuildError(text) from None
+        return f"{WHEEL} version {number}", f"{platform.machine()}-{sys.platform}"
+    label = shlex.join(command)
     if given_command() == command:
-        called = f"{called} (the environment variable CC)"
+        label = f"{label} (the environment variable CC)"
     if command[0].startswith("/usr/bin/") and not _tools_of_apple():
-        raise BuildError(f"{called} is a stand-in until Apple's command line tools are installed")
+        raise BuildError(f"{label} is a stand-in until Apple's command line tools are installed")
     try:
-        # GCC and clang both name version and target under -v, and need no file for it.
-        done = subprocess.run(
+        # GCC and clang print version and target under -v, without an input file.
+        process = subprocess.run(
             [*command, *([] if _is_microsofts(command) else ["-v"])],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", env=environment(), check=False, timeout=_SECONDS,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=environment(),
+            check=False,
+            timeout=_SECONDS,
+        )
     except OSError as error:
-        raise BuildError(f"{called} cannot be run ({error.strerror})") from None
+        raise BuildError(f"{label} cannot be run ({error.strerror})") from None
     except subprocess.TimeoutExpired:
-        raise BuildError(f"{called} did not say its version within {_SECONDS:g} s") from None
-    version = re.search(r"^(?!Configured).*\b[Vv]ersion \d.*$", done.stdout, re.MULTILINE)
-    if done.returncode or version is None:
-        raise BuildError(f"{called} does not answer as a C compiler")
-    target = re.search(r"^Target: (.+)$", done.stdout, re.MULTILINE)
+        raise BuildError(f"{label} did not say its version within {_SECONDS:g} s") from None
+    version = re.search(r"^(?!Configured).*\b[Vv]ersion \d.*$", process.stdout, re.MULTILINE)
+    if process.returncode or version is None:
+        raise BuildError(f"{label} does not answer as a C compiler")
+    target = re.search(r"^Target: (.+)$", process.stdout, re.MULTILINE)
     return version[0].strip(), target[1].strip() if target else platform.machine()
 
 
 def environment() -> dict[str, str]:
-    """The variables a compiler runs under: the user's, and messages in English."""
+    """Environment of a compiler: the user's, with messages in English."""
     return {**os.environ, "LC_ALL": "C"}
 
 
@@ -172,13 +181,26 @@ def _is_wheel(command: tuple[str, ...]) -> bool:
 
 
 def _tools_of_apple() -> bool:
-    """Return whether cc of macOS is a compiler; a call without the tools opens a window."""
+    """True if cc of macOS is a compiler; without the tools its call opens a window."""
     if sys.platform != "darwin":
         return True
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["/usr/bin/xcode-select", "-p"], capture_output=True, check=False, timeout=_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return process.returncode == 0
+
+
+@cache
+def processor() -> str:
+    """Lines with the name and the instruction sets of this processor, if they are known."""
+    try:
+        if sys.platform == "darwin":
+            options = {"capture_output": True, "text": True, "timeout": _SECONDS}
+            return str(subprocess.run(_SYSCTL, check=False, **options).stdout)
+        first, _, _ = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")
+        return "\n".join(_LINES.findall(first))
+    except (OSError, subprocess.TimeoutExpired):
+        return platform.processor()

@@ -1,1 +1,1 @@
-"""Derivatives by the elements of a problem: parts that share no value, most of them alike."""
+"""Derivatives by elements: parts of a problem that share no value, many of the same kind."""

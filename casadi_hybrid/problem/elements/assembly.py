@@ -1,4 +1,4 @@
-"""How the numbers of the elements make the outputs of a problem's functions: places and sums."""
+"""Assembly of the outputs of a problem's functions from the outputs of its elements."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.problem.elements.element import Elements, Kind, Places
+from casadi_hybrid.problem.elements.element import Elements, Places
 from casadi_hybrid.utils.arrays import without_repetition
 from casadi_hybrid.utils.linear_algebra.sparse import Pattern
 
 LONGEST = 16
-"""Terms of a sum at most; longer ones are sums of sums, wherever they are evaluated."""
+"""Largest number of terms of a sum; a longer sum is a sum of sums, in every evaluation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """The elements of a kind in a function of the problem.
+    """Elements of one kind in a function of the problem.
 
     Attributes:
-        function: of one element; its output is a full column.
-        inputs: for each input of it but the last, the ``constants``, which input of the problem's
-            function and which entries of that, one element a line.
-        begin: where the numbers of the elements begin, those of one after those of the other.
+        function: function of one element, with one dense column as output.
+        inputs: for each input before the ``constants``, the index of the input of the problem's
+            function and the indices of its entries, one element per line.
+        constants: last input of the function, one element per line.
+        begin: index of the first value; the elements' values follow one another.
     """
 
     function: ca.Function
@@ -36,38 +37,38 @@ class Piece:
 
     @property
     def count(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return len(self.constants)
 
     @property
     def width(self) -> int:
-        """Numbers of one element."""
+        """Number of values of one element."""
         return int(self.function.size1_out(0))
 
 
 class Level(NamedTuple):
-    """Sums of numbers that are there: of each length one array, a line for each sum."""
+    """Sums of earlier values: one array for each length, with one line per sum."""
 
     groups: tuple[Places, ...]
     begin: int
 
     @property
     def size(self) -> int:
-        """How many sums; their numbers follow all that were there before."""
+        """Number of sums; their values follow all earlier values."""
         return sum(len(group) for group in self.groups)
 
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """A function of the problem as its elements' numbers, added up and put in place.
+    """A function of the problem as sums of its elements' values.
 
     Attributes:
-        labels: of the problem function's inputs and outputs.
-        pieces: what makes the numbers.
-        sparsity: of each output; their nonzeros follow one another.
-        pattern: of the last output.
-        source, target: each of these numbers is part of that sum.
-        places: of each sum the one or two nonzeros that it is, -1 for no second.
+        labels: names of the function's inputs and outputs.
+        pieces: elements that produce the values.
+        sparsity: sparsity of each output; the nonzeros of the outputs follow one another.
+        pattern: pattern of the last output.
+        source, target: indices of values, and of the sums to which they belong.
+        places: the one or two nonzeros that each sum fills; -1 for no second.
     """
 
     labels: tuple[tuple[str, ...], tuple[str, ...]]
@@ -80,61 +81,62 @@ class Assembly:
 
     @property
     def numbers(self) -> int:
-        """Of all elements."""
+        """Number of values of all elements."""
         return sum(piece.count * piece.width for piece in self.pieces)
 
     @property
     def size(self) -> int:
-        """Nonzeros of all outputs."""
-        return sum(one.nnz() for one in self.sparsity)
+        """Number of nonzeros of all outputs."""
+        return sum(sparsity.nnz() for sparsity in self.sparsity)
 
     @property
     def operations(self) -> tuple[int, int]:
-        """Instructions of one element of each kind, and of all elements."""
-        each = [(piece.function.n_instructions(), piece.count) for piece in self.pieces]
-        return sum(n for n, _ in each), sum(n * count for n, count in each)
+        """Number of instructions of one element of each kind, and of all elements."""
+        sizes = [(piece.function.n_instructions(), piece.count) for piece in self.pieces]
+        return sum(n for n, _ in sizes), sum(n * count for n, count in sizes)
 
     def touches(self, begin: int, count: int) -> bool:
-        """Whether something is added to one of these sums."""
+        """True if any of these sums has a term."""
         return bool(((self.target >= begin) & (self.target < begin + count)).any())
 
     def depends_on(self, i: int) -> bool:
-        """Whether an output depends on that input, by structure."""
+        """True if an output structurally depends on input ``i``."""
         return any(piece.function.jac_sparsity(0, i).nnz() for piece in self.pieces)
 
     @cached_property
     def sums(self) -> tuple[tuple[Level, ...], Places]:
-        """The sums level by level, and for each target its number; -1 where nothing is added."""
+        """The sums level by level, and the index of each target's value; -1 for no terms."""
         order = np.argsort(self.target, kind="stable")
         source, target = self.source[order], self.target[order]
         levels: list[Level] = []
-        there = self.numbers
+        count = self.numbers
         while True:
             sizes = np.bincount(target, minlength=len(self.places))
             rank = np.arange(target.size) - (np.cumsum(sizes) - sizes)[target]
             last = bool((sizes <= LONGEST).all())
-            head = rank % LONGEST == 0  # where a sum begins; short ones wait for the last level
-            wanted = np.ones(target.size, bool) if last else sizes[target] > LONGEST
-            begin = np.flatnonzero(head & wanted)
+            # Each run of LONGEST terms becomes one sum. Short sums wait for the last level.
+            head = rank % LONGEST == 0
+            active = np.ones(target.size, bool) if last else sizes[target] > LONGEST
+            begin = np.flatnonzero(head & active)
             length = np.minimum(sizes[target[begin]] - rank[begin], LONGEST)
-            groups, made = [], source.copy()
+            groups, value = [], source.copy()
             for n in without_repetition(length[length > 1]).tolist():
-                mine = begin[length == n]
-                groups.append(source[mine[:, None] + np.arange(n)])
-                made[mine] = there + np.arange(mine.size)
-                there += mine.size
+                heads = begin[length == n]
+                groups.append(source[heads[:, None] + np.arange(n)])
+                value[heads] = count + np.arange(heads.size)
+                count += heads.size
             if groups:
-                levels.append(Level(tuple(groups), there - sum(map(len, groups))))
-            keep = head | ~wanted
-            source, target = made[keep], target[keep]
+                levels.append(Level(tuple(groups), count - sum(map(len, groups))))
+            remaining = head | ~active
+            source, target = value[remaining], target[remaining]
             if last:
-                found = np.full(len(self.places), -1, np.int32)
-                found[target] = source
-                return tuple(levels), found
+                values = np.full(len(self.places), -1, np.int32)
+                values[target] = source
+                return tuple(levels), values
 
 
 Assemblies: TypeAlias = tuple[Assembly, Assembly]
-"""Of the first derivatives and of the Hessian of a problem."""
+"""Assemblies of the first derivatives and of the Hessian of a problem."""
 
 
 def first_assembly(elements: Elements) -> Assembly:
@@ -144,33 +146,34 @@ def first_assembly(elements: Elements) -> Assembly:
     of_row = np.zeros(elements.m, np.int32)
     of_row[rows] = np.arange(rows.size)
     pieces: list[Piece] = []
-    source, target, entries = [], [], []
+    source, target = [], []
+    jacobian_source, jacobian_row, jacobian_column = [], [], []
     begin = 0
     for kind in elements.kinds:
         piece = Piece(kind.first, ((0, kind.x_at), (1, kind.p_at)), kind.constants, begin)
         pieces.append(piece)
+        # The values of one element are its rows, its term, and the entries of its Jacobian.
         line = begin + np.arange(kind.count)[:, None] * piece.width
-        tall = kind.row_at.shape[1]
-        values, of_x = kind.jacobian_at
-        places = line + tall + (kind.term is not None) + np.arange(values.size)
-        source.append(line + np.arange(tall))
+        height = kind.row_at.shape[1]
+        value, variable = kind.jacobian_at
+        derivatives = line + height + (kind.term is not None) + np.arange(value.size)
+        source.append(line + np.arange(height))
         target.append(1 + n + of_row[kind.row_at])
         if kind.term is not None:
-            slope = values == tall
-            source += [line + tall, places[:, slope]]
-            target += [np.zeros((kind.count, 1), np.int32), 1 + kind.x_at[:, of_x[slope]]]
-        of_rows = values < tall
-        entries.append(
-            (places[:, of_rows], kind.row_at[:, values[of_rows]], kind.x_at[:, of_x[of_rows]])
-        )
+            in_term = value == height
+            source += [line + height, derivatives[:, in_term]]
+            target += [np.zeros((kind.count, 1), np.int32), 1 + kind.x_at[:, variable[in_term]]]
+        in_rows = value < height
+        jacobian_source.append(derivatives[:, in_rows])
+        jacobian_row.append(kind.row_at[:, value[in_rows]])
+        jacobian_column.append(kind.x_at[:, variable[in_rows]])
         begin += kind.count * piece.width
-    at, row, column = (_flat([one[i] for one in entries]) for i in range(3))
-    J, place = Pattern.ordered((elements.m, n), row, column)
-    source.append(at)
+    J, place = Pattern.ordered((elements.m, n), _flat(jacobian_row), _flat(jacobian_column))
+    source.append(_flat(jacobian_source))
     target.append(place.astype(np.int32) + (1 + n + rows.size))
     column_of_h = ca.Sparsity.triplet(elements.m, 1, rows.tolist(), [0] * rows.size)
     sparsity = ca.Sparsity.dense(1, 1), ca.Sparsity.dense(n, 1), column_of_h, J.sparsity()
-    total = sum(one.nnz() for one in sparsity)
+    total = 1 + n + rows.size + J.rows.size
     places = np.full((total, 2), -1, np.int32)
     places[:, 0] = np.arange(total)
     labels = ("x", "p"), ("f", "grad_f", "h", "jac_h")
@@ -184,31 +187,29 @@ def second_assembly(elements: Elements) -> Assembly:
     source, low, high = [], [], []
     begin = 0
     for kind in elements.kinds:
-        if not _curved(kind):
+        i, j = kind.hessian_at
+        if not i.size:
             continue
         inputs = (0, kind.x_at), (1, kind.row_at), (2, kind.p_at)
         piece = Piece(kind.second, inputs, kind.constants, begin)
         pieces.append(piece)
-        i, j = kind.hessian_at
         source.append(begin + np.arange(kind.count)[:, None] * piece.width + np.arange(i.size))
         low.append(np.minimum(kind.x_at[:, i], kind.x_at[:, j]))
         high.append(np.maximum(kind.x_at[:, i], kind.x_at[:, j]))
         begin += kind.count * piece.width
+    # Entries at one place of the upper triangle are summed; most sums fill two mirrored places.
     row, column = _flat(low), _flat(high)
     keys, target = np.unique(row * np.int64(n) + column, return_inverse=True)
     row, column = keys // n, keys % n
-    off = row != column
-    H, place = Pattern.ordered((n, n), np.append(row, column[off]), np.append(column, row[off]))
+    mirrored = row != column
+    rows, columns = np.append(row, column[mirrored]), np.append(column, row[mirrored])
+    H, place = Pattern.ordered((n, n), rows, columns)
     places = np.full((keys.size, 2), -1, np.int32)
     places[:, 0] = place[: keys.size]
-    places[off, 1] = place[keys.size :]
+    places[mirrored, 1] = place[keys.size :]
     labels = ("x", "lam", "p"), ("hess_lag",)
     sums = _flat(source), _flat([target])
     return Assembly(labels, tuple(pieces), (H.sparsity(),), H, *sums, places)
-
-
-def _curved(kind: Kind) -> bool:
-    return bool(kind.hessian_at[0].size)
 
 
 def _flat(parts: list[Places]) -> Places:
@@ -220,23 +221,22 @@ def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Functi
     """The function of an assembly in MX: each kind is mapped over its elements.
 
     Args:
-        sizes: of its inputs.
+        sizes: sizes of the inputs.
     """
     names, labels = map(list, assembly.labels)
     inputs = [ca.MX.sym(label, size) for label, size in zip(names, sizes, strict=True)]
     z = ca.vertcat(ca.MX(0, 1), *(_numbers(piece, inputs) for piece in assembly.pieces))
-    levels, found = assembly.sums
+    levels, values = assembly.sums
     for level in levels:
         z = ca.vertcat(z, *(_sum(z, group) for group in level.groups))
-    if (found < 0).any():
-        found = found.copy()
-        found[found < 0] = z.numel()
+    if (values < 0).any():
+        values = np.where(values < 0, z.numel(), values)
         z = ca.vertcat(z, ca.MX(ca.DM.zeros(1, 1)))
 
     nonzeros = np.zeros(assembly.size, np.int64)
-    for i in range(2):
-        there = assembly.places[:, i] >= 0
-        nonzeros[assembly.places[there, i]] = found[there]
+    for places in assembly.places.T:
+        filled = places >= 0
+        nonzeros[places[filled]] = values[filled]
     outputs, begin = [], 0
     for sparsity in assembly.sparsity:
         end = begin + sparsity.nnz()
@@ -248,22 +248,22 @@ def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Functi
 def _numbers(piece: Piece, inputs: list[Any]) -> Any:
     count = piece.count
     arguments = [
-        ca.reshape(_entries(inputs[which], at.ravel()), at.shape[1], count)
-        for which, at in piece.inputs
+        ca.reshape(_entries(inputs[i], indices.ravel()), indices.shape[1], count)
+        for i, indices in piece.inputs
     ]
     arguments.append(ca.MX(ca.DM(piece.constants.T)))
-    each = piece.function if count == 1 else piece.function.map(count)
-    # CasADi makes a structural zero of one that hangs on nothing.
-    return ca.densify(ca.vec(each.call(arguments, False, True)[0]))
+    mapped = piece.function if count == 1 else piece.function.map(count)
+    # CasADi returns a structural zero for an output that depends on nothing.
+    return ca.densify(ca.vec(mapped.call(arguments, False, True)[0]))
 
 
 def _sum(z: Any, group: Places) -> Any:
     total = _entries(z, group[:, 0])
     for k in range(1, group.shape[1]):
-        # As `+`, which first tries whether they are other things than MX.
+        # The same as `+`, without its conversions of the operands.
         total = ca.MX.binary(ca.OP_ADD, total, _entries(z, group[:, k]))
     return total
 
 
-def _entries(column: Any, at: Places) -> Any:
-    return column.nz[at.tolist()] if at.size else ca.MX(0, 1)
+def _entries(column: Any, indices: Places) -> Any:
+    return column.nz[indices.tolist()] if indices.size else ca.MX(0, 1)

@@ -1,4 +1,4 @@
-"""What the elements of a problem are, and their derivatives, taken once for all that are alike."""
+"""Elements of a problem by kinds, with derivatives generated once for each kind."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Find = Callable[[ca.Function], "Elements | None"]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Elements that are the same function of other variables.
+    """Elements that are the same function of different variables.
 
-    Each is (x, p, c) → rows of the constraints and, where it has one, a term of the objective: x
-    and p are entries of the problem's, c constants that differ between the elements.
+    Each is (x, p, c) → rows of the constraints and an optional term of the objective. The entries
+    of x and p are entries of the problem's x and p; c are constants of the element.
 
     Args:
         x, p, c: symbols, columns of SX.
-        rows: expressions, a column.
-        term: an expression, None where these elements add nothing to the objective.
-        x_at, p_at, row_at: which entries and rows those of each element are, one element a line.
-        constants: the numbers c, one element a line.
+        rows: column of expressions.
+        term: expression; None without a term of the objective.
+        x_at, p_at, row_at: indices in the problem of x, p and rows, one element per line.
+        constants: values of c, one element per line.
     """
 
     x: Any
@@ -42,12 +42,12 @@ class Kind:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of elements."""
         return len(self.x_at)
 
     @cached_property
     def values(self) -> Any:
-        """Rows and term, a column."""
+        """Column of the rows and the term."""
         return self.rows if self.term is None else ca.vertcat(self.rows, self.term)
 
     @cached_property
@@ -56,12 +56,12 @@ class Kind:
 
     @cached_property
     def jacobian_at(self) -> tuple[Places, Places]:
-        """Which value and which of x each entry of the Jacobian belongs to."""
+        """Indices of value and variable of each entry of the Jacobian."""
         return _triplet(self._jacobian.sparsity())
 
     @cached_property
     def first(self) -> ca.Function:
-        """(x, p, c) → values and the nonzeros of their Jacobian, one column."""
+        """(x, p, c) → column of the values and the nonzeros of their Jacobian."""
         J = ca.vec(self._jacobian.nz[:])
         column = ca.densify(ca.vertcat(self.values, J))
         return ca.Function("element_first", [self.x, self.p, self.c], [column])
@@ -74,38 +74,39 @@ class Kind:
 
     @cached_property
     def hessian_at(self) -> tuple[Places, Places]:
-        """Which two of x each entry of the Hessian belongs to; those above the diagonal once."""
+        """Indices of the two variables of each entry of the Hessian's upper triangle."""
         return _triplet(self._curvature[1].sparsity())
 
     @cached_property
     def second(self) -> ca.Function:
-        """(x, λ, p, c) → the nonzeros of the Hessian of term + λᵀ rows, a column."""
+        """(x, λ, p, c) → column of the nonzeros of the upper Hessian of term + λᵀ rows."""
         lam, H = self._curvature
         inputs = [self.x, lam, self.p, self.c]
         return ca.Function("element_second", inputs, [ca.densify(ca.vec(H.nz[:]))])
 
 
 def together(kinds: list[Kind]) -> tuple[Kind, ...]:
-    """Kinds with as many elements as each other as one, so that there is less to be called."""
+    """Merge kinds with equal numbers of elements, which saves function calls."""
     by_count: dict[int, list[Kind]] = {}
     for kind in kinds:
         by_count.setdefault(kind.count, []).append(kind)
-    made = []
-    for some in by_count.values():
-        x, p, c, rows = (
-            ca.vertcat(*(getattr(kind, one) for kind in some)) for one in ("x", "p", "c", "rows")
-        )
-        x_at, p_at, row_at, constants = (
-            np.hstack([getattr(kind, one) for kind in some])
-            for one in ("x_at", "p_at", "row_at", "constants")
-        )
-        term = total([kind.term for kind in some if kind.term is not None])
-        made.append(Kind(x, p, c, rows, term, x_at, p_at, row_at, constants))
-    return tuple(made)
+    merged = []
+    for group in by_count.values():
+        symbols = {
+            name: ca.vertcat(*(getattr(kind, name) for kind in group))
+            for name in ("x", "p", "c", "rows")
+        }
+        tables = {
+            name: np.hstack([getattr(kind, name) for kind in group])
+            for name in ("x_at", "p_at", "row_at", "constants")
+        }
+        term = total([kind.term for kind in group if kind.term is not None])
+        merged.append(Kind(**symbols, term=term, **tables))
+    return tuple(merged)
 
 
 def total(terms: list[Any]) -> Any | None:
-    """Their sum, None where there are none."""
+    """Sum of the terms; None for no terms."""
     return sum(terms[1:], terms[0]) if terms else None
 
 
@@ -113,9 +114,9 @@ class Elements(NamedTuple):
     """A problem as the sum of its elements.
 
     Attributes:
-        kinds: of all elements; a row is the sum of what they add to it.
-        n, m, n_p: variables, rows and parameters of the problem.
-        rows_at: the rows that are not zero by structure.
+        kinds: kinds of the elements; a row of the problem is a sum of rows of elements.
+        n, m, n_p: numbers of variables, rows and parameters of the problem.
+        rows_at: structurally nonzero rows.
     """
 
     kinds: tuple[Kind, ...]

@@ -1,4 +1,4 @@
-"""Where the derivatives of a problem come from: CasADi, the user, or, for the Hessian, neither."""
+"""Sources of a problem's derivatives: CasADi, the user, or an approximated Hessian."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from casadi_hybrid.utils.errors import InputError, last_line, suggest
 EXACT, GIVEN, GAUSS_NEWTON, LIMITED_MEMORY = "exact", "given", "gauss-newton", "limited-memory"
 MEANING = {
     EXACT: "CasADi's, exact",
-    GIVEN: "the one that was given",
-    GAUSS_NEWTON: "that of Gauss and Newton, without the curvature of residuals and constraints",
-    LIMITED_MEMORY: "learned from first derivatives (limited memory)",
+    GIVEN: "given by the user",
+    GAUSS_NEWTON: "Gauss–Newton, without the curvature of residuals and constraints",
+    LIMITED_MEMORY: "quasi-Newton from first derivatives (limited memory)",
 }
 APPROXIMATIONS = (EXACT, GAUSS_NEWTON, LIMITED_MEMORY)
 
@@ -35,26 +35,28 @@ _REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """What takes the place of derivatives that CasADi generates.
+    """Replacements of the derivatives that CasADi generates.
 
-    The Functions have the signatures that ``ca.nlpsol`` takes; p has no entries where the problem
-    has no parameters, and g are all rows of the constraints, equations first.
+    The Functions have the signatures of ``ca.nlpsol``. Without parameters p has no entries; g are
+    all rows of the constraints, equations first.
 
     Args:
-        hessian: ``"exact"``; ``"gauss-newton"``, Σ 2w ∇F∇Fᵀ where f is a sum of squares Σ wF² and
-            of terms of at most second order in x; or ``"limited-memory"``, which learns the
-            curvature from first derivatives. None is ``hess_lag`` where that is given, else the
-            exact one, else, where second derivatives do not exist, limited memory. Where first
-            ones are finite differences it is limited memory too; ``"exact"`` takes differences of
-            these, as IPOPT does.
+        hessian: kind of the Hessian.
+
+            - ``"exact"``: second derivatives, of finite differences by differences again.
+            - ``"gauss-newton"``: Σ 2w ∇F∇Fᵀ, if f is a sum of squares Σ wF² and of terms at most
+              quadratic in x.
+            - ``"limited-memory"``: quasi-Newton updates from first derivatives.
+            - None: ``hess_lag`` if given, else exact. Limited memory if second derivatives do not
+              exist, or if first ones are finite differences.
         hess_lag: (x, p, lam_f, lam_g) → ∇²ₓₓ(lam_f·f + lam_gᵀg), n×n, in full or its upper
             triangle alone.
         jac_g: (x, p) → g, J_g.
         grad_f: (x, p) → f, ∇f, a column.
-        residuals: (x, p) → F, where f = ½‖F‖² or ‖F‖², for a Gauss–Newton Hessian.
+        residuals: (x, p) → F with f = ½‖F‖² or f = ‖F‖², for a Gauss–Newton Hessian.
 
     Raises:
-        InputError: for an unknown word, no Function, or Functions that do not go together.
+        InputError: for an unknown kind, an object that is no Function, or a contradiction.
     """
 
     hessian: str | None = None
@@ -87,20 +89,20 @@ class Derivatives:
 
     @property
     def functions(self) -> list[ca.Function]:
-        """Those given."""
-        given = (self.hess_lag, self.jac_g, self.grad_f, self.residuals)
-        return [one for one in given if one is not None]
+        """The user's Functions."""
+        functions = (self.hess_lag, self.jac_g, self.grad_f, self.residuals)
+        return [function for function in functions if function is not None]
 
     @property
     def plain(self) -> bool:
-        """Whether everything is left to CasADi."""
+        """True if CasADi generates all derivatives."""
         return self.hessian is None and not self.functions
 
     def check(self, n: int, n_p: int, m: int) -> None:
-        """Hold the given Functions against the sizes of a problem.
+        """Check the signatures of the user's Functions against the sizes of a problem.
 
         Raises:
-            InputError: naming the Function, and what it takes or returns.
+            InputError: naming the Function and the wrong input or output.
         """
         x, p, lam = ("x", n), ("p", n_p), [("lam_f", 1), ("lam_g", m)]
         for name, inputs, outputs in (
@@ -120,26 +122,29 @@ class Derivatives:
                 )
 
     def first(self, f: Any, g: Any, x: Any, p: Any, graph: ca.Function) -> tuple[Any, Any]:
-        """∇f, a full column, and J_g as expressions; ``graph`` is (x, p) → (f, g), their source.
+        """Return ∇f, a dense column, and J_g as expressions.
+
+        Args:
+            graph: (x, p) → (f, g), of which f and g are the outputs.
 
         Raises:
-            InputError: where one does not exist.
+            InputError: if one of them does not exist.
         """
 
-        def taken(of: str, given: ca.Function | None, make: Callable[[], Any]) -> Any:
-            if given is not None:
-                return _called(given, x, p)[1]
+        def derive(name: str, function: ca.Function | None, generate: Callable[[], Any]) -> Any:
+            if function is not None:
+                return _called(function, x, p)[1]
             try:
-                return make()
+                return generate()
             except RuntimeError as error:
-                said = f"{of} has no first derivatives: {last_line(error)}; {_REMEDY}"
-                raise InputError(said) from error
+                reason = last_line(error)
+                raise InputError(f"{name} has no first derivatives: {reason}; {_REMEDY}") from error
 
-        gradient = taken("f", self.grad_f, lambda: ca.gradient(f, x))
-        return full(gradient), taken("g", self.jac_g, lambda: jacobian_of(g, x, graph))
+        gradient = derive("f", self.grad_f, lambda: ca.gradient(f, x))
+        return full(gradient), derive("g", self.jac_g, lambda: jacobian_of(g, x, graph))
 
     def attached(self, graph: ca.Function) -> ca.Function:
-        """(x, p) → (f, g) whose derivatives by x are those given; the graph itself without any."""
+        """(x, p) → (f, g) with the user's derivatives by x; the graph itself without any."""
         if self.grad_f is None and self.jac_g is None:
             return graph
         x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
@@ -164,15 +169,15 @@ class Derivatives:
         *,
         differenced: bool = False,
     ) -> tuple[Any | None, str, str]:
-        """∇²ₓₓ(f + λᵀg) or what stands for it, which of them it is, and why, where that is no wish.
+        """Return ∇²ₓₓ(f + λᵀg) or None, its kind, and the reason of an unwanted approximation.
 
         Args:
-            slope: ∇ₓ(f + λᵀg) by the first derivatives, which may be given.
-            differenced: whether those are finite differences, whose differences take some n times
-                as many calls: not used unless asked for.
+            slope: returns ∇ₓ(f + λᵀg), by the user's first derivatives if any.
+            differenced: whether first derivatives are finite differences. Differences of them cost
+                about n times as many calls, and are taken on request alone.
 
         Raises:
-            InputError: where the exact Hessian or that of Gauss–Newton is asked for and not there.
+            InputError: if a requested exact or Gauss–Newton Hessian does not exist.
         """
         if self.hess_lag is not None:
             H = _called(self.hess_lag, x, p, 1.0, lam)[0]
@@ -180,11 +185,11 @@ class Derivatives:
         if self.hessian == LIMITED_MEMORY:
             return None, LIMITED_MEMORY, ""
         if self.hessian == GAUSS_NEWTON:
-            of = None if self.residuals is None else _called(self.residuals, x, p)[0]
-            # For those alone who ask for it.
+            # Imported here: seldom needed.
             from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton  # noqa: PLC0415
 
-            return gauss_newton(f, x, p, of), GAUSS_NEWTON, ""
+            F = None if self.residuals is None else _called(self.residuals, x, p)[0]
+            return gauss_newton(f, x, p, F), GAUSS_NEWTON, ""
         if differenced and self.hessian is None:
             return None, LIMITED_MEMORY, _DIFFERENCED
         try:
@@ -205,18 +210,15 @@ class Derivatives:
 
 
 def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
-    """Whether a Function calls finite differences, those of ``enable_fd``; or is of them itself."""
-    kinds = {one.class_name() for one in function.find_functions()}
+    """True if a Function calls finite differences (``enable_fd``), or, by ``itself``, is one."""
+    kinds = {called.class_name() for called in function.find_functions()}
     if itself:
         kinds.add(function.class_name())
     return not kinds.isdisjoint(_DIFFERENCES)
 
 
 def _called(function: ca.Function, *values: Any) -> list[Any]:
-    """What a given Function returns for columns, which it may take as rows or matrices.
-
-    An argument that it has no use for it may take as empty.
-    """
+    """Call a user's Function with columns, in the shapes of its inputs; unused ones are empty."""
     sizes = map(function.size_in, range(function.n_in()))
     shaped = [
         ca.reshape(ca.MX(value), size) if math.prod(size) else ca.MX(*size)
@@ -227,16 +229,18 @@ def _called(function: ca.Function, *values: Any) -> list[Any]:
 
 
 def _signature(
-    name: str, function: ca.Function | None, inputs: list[tuple[str, int]],
+    name: str,
+    function: ca.Function | None,
+    inputs: list[tuple[str, int]],
     outputs: list[tuple[str, tuple[int, int]]],
-) -> None:  # fmt: skip
-    """Refuse other inputs and outputs than these; an input without use may be empty."""
+) -> None:
+    """Refuse other inputs and outputs than these; an unused input may be empty."""
     if function is None:
         return
-    wanted = ", ".join(label for label, _ in inputs)
     if function.n_in() != len(inputs):
+        labels = ", ".join(label for label, _ in inputs)
         raise InputError(
-            f"{name} must take {len(inputs)} arguments ({wanted}), got {function.n_in()}"
+            f"{name} must take {len(inputs)} arguments ({labels}), got {function.n_in()}"
         )
     for i, (label, size) in enumerate(inputs):
         if function.numel_in(i) not in (0, size):
@@ -245,8 +249,8 @@ def _signature(
                 f"{function.size_in(i)}"
             )
     if function.n_out() < max(1, len(outputs)):
-        made = " and ".join(label for label, _ in outputs)
-        raise InputError(f"{name} must return {made}, got {function.n_out()} outputs")
+        labels = " and ".join(label for label, _ in outputs)
+        raise InputError(f"{name} must return {labels}, got {function.n_out()} outputs")
     for i, (label, shape) in enumerate(outputs):
         if function.size_out(i) != shape and not (0 in shape and function.numel_out(i) == 0):
             raise InputError(

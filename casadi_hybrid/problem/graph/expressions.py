@@ -1,4 +1,4 @@
-"""Checks of symbols and expressions, their names, and how blocks of them are stacked."""
+"""Checks, names and stacking of symbols and expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import casadi as ca
 
 from casadi_hybrid.utils.errors import InputError
 
-Symbol: TypeAlias = Any  # ca.SX or ca.MX; which of the two is checked where it comes in
+Symbol: TypeAlias = Any  # ca.SX or ca.MX
 Blocks: TypeAlias = dict[str, slice]
 _LOGIC = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR
 
@@ -20,8 +20,10 @@ _LOGIC = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR
 class Stack:
     """A column made of one expression or of named blocks.
 
-    ``names`` are None and ``blocks`` empty where no mapping gave them; ``limits`` are the (lower,
-    upper) of the blocks that came with their bounds.
+    Attributes:
+        names, blocks: names of the entries and slices of the blocks; None and empty without a
+            mapping.
+        limits: (lower, upper) of the blocks that were stated with bounds.
     """
 
     column: Symbol
@@ -31,7 +33,7 @@ class Stack:
 
 
 def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
-    """Return a dense column of symbols, or refuse it by name."""
+    """Return a dense column of symbols; refuse any other value by its name."""
     if not isinstance(value, ca.SX | ca.MX):
         join = f"; join them with ca.vertcat(*{name})" if isinstance(value, list | tuple) else ""
         raise InputError(
@@ -47,7 +49,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
     if value.numel() and not value.is_valid_input():
         raise InputError(
             f"{name} must be made of symbols, not of expressions: got {value}. Make a symbol of "
-            "each part, join them with ca.vertcat, and use the parts of that in f and g"
+            "each part, join them with ca.vertcat, and use its parts in f and g"
         )
     if not value.is_column() or not value.is_dense():
         raise InputError(
@@ -58,7 +60,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -> Symbol:
-    """Return a dense column of the kind, or refuse it by name; a comparison but for ``logic``."""
+    """Return a dense column of the kind; refuse a comparison, unless ``logic`` allows it."""
     if isinstance(value, Stack):
         return value.column
     if isinstance(value, int | float | ca.DM):
@@ -78,7 +80,7 @@ def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -
 
 
 def no_comparison(value: Symbol, name: str) -> Symbol:
-    """Return an expression; refuse one of which an entry is a comparison or logic."""
+    """Return the expression; refuse it if an entry is a comparison or a logical operation."""
     stacked = isinstance(value, ca.MX) and value.is_op(ca.OP_VERTCAT)
     for part in value.nonzeros() if isinstance(value, ca.SX) else [value]:
         for i in range(value.n_dep() if stacked else 0):
@@ -92,7 +94,7 @@ def no_comparison(value: Symbol, name: str) -> Symbol:
 
 
 def full(value: Symbol) -> Symbol:
-    """Return the expression with zeros filled in: ``ca.densify``, which takes its time over any."""
+    """Return the expression as a dense one; ``ca.densify`` copies dense expressions too."""
     return value if value.is_dense() else ca.densify(value)
 
 
@@ -110,7 +112,7 @@ def make_graph(x: Symbol, p: Symbol, expressions: Sequence[Symbol]) -> ca.Functi
     """Return (x, p) → expressions, which may have free symbols.
 
     Raises:
-        InputError: where a symbol is twice in (x, p).
+        InputError: if (x, p) contains a symbol twice.
     """
     try:
         return ca.Function("graph", [x, p], list(expressions), {"allow_free": True})
@@ -135,7 +137,7 @@ def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
-    """Stack rows h or g: nothing, an expression, a sequence, or a mapping of names to either.
+    """Stack rows h or g: None, an expression, a sequence, or a mapping from names to either.
 
     In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
     """
@@ -146,26 +148,26 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
         return Stack(column if column.numel() else kind(0, 1))
     parts: dict[str, Symbol] = {}
     limits: dict[str, tuple[Any, Any]] = {}
-    for key, given in value.items():
-        label, part = f"{name}[{_key(key, name)!r}]", given
-        pair = bounded and isinstance(part, tuple) and len(part) == 2
-        if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in part):
+    for key, rows in value.items():
+        label, expression = f"{name}[{_key(key, name)!r}]", rows
+        pair = bounded and isinstance(rows, tuple) and len(rows) == 2
+        if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in rows):
             raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
-        if isinstance(part, tuple) and len(part) == 3:
-            ends_are_numbers = not any(isinstance(end, ca.SX | ca.MX) for end in part[::2])
-            if bounded and not ends_are_numbers:
+        if isinstance(rows, tuple) and len(rows) == 3:
+            numeric_bounds = not any(isinstance(end, ca.SX | ca.MX) for end in rows[::2])
+            if bounded and not numeric_bounds:
                 raise InputError(
                     f"{label} is a tuple of three, (lower, expression, upper), and its bounds must "
-                    "be numbers; give rows as a list, and take what moves a bound into the row"
+                    "be numbers; give rows as a list, and move a variable bound into the row"
                 )
             if bounded:
-                limits[key] = part[0], part[2]
-                part = part[1]
-            elif ends_are_numbers and isinstance(part[1], ca.SX | ca.MX):
+                lower, expression, upper = rows
+                limits[key] = lower, upper
+            elif numeric_bounds and isinstance(rows[1], ca.SX | ca.MX):
                 raise InputError(f"{label} has bounds, but {name} is for equations; give it in g")
-        parts[key] = check_expression(part, label, kind)
-    rows = [part for part in parts.values() if part.numel()]
-    column = kind(ca.vertcat(*rows)) if rows else kind(0, 1)
+        parts[key] = check_expression(expression, label, kind)
+    filled = [part for part in parts.values() if part.numel()]
+    column = kind(ca.vertcat(*filled)) if filled else kind(0, 1)
     return Stack(full(column), *_named(parts), limits)
 
 
@@ -176,7 +178,7 @@ def _key(key: Any, name: str) -> str:
 
 
 def _named(parts: Mapping[str, Symbol]) -> tuple[list[str], Blocks]:
-    """Names of the entries, and where each block lies."""
+    """Names of the entries, and the slice of each block."""
     names: list[str] = []
     blocks: Blocks = {}
     for key, part in parts.items():
@@ -194,22 +196,26 @@ def labels(name: str, size: int) -> list[str]:
 class Label(str):
     """A name with the unit of its values, printed as ``place (in 10 m from 7)``.
 
-    A value v is scale·v + origin in the unit, which messages give beside the bare name.
+    A value v means scale·v + origin in the unit. Messages print that value with the bare name.
     """
 
+    bare: str
+    scale: float
+    unit: str
+    origin: float
+
     def __new__(cls, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> Label:
-        """Return the label, its parts as attributes."""
+        """Return the label, with its parts as attributes."""
         begin = f"from {origin:g}" if origin else ""
         size = f"{scale:g}" if scale != 1.0 or (begin and not unit) else ""
-        shown = " ".join(filter(None, (size, unit, begin)))
-        return super().__new__(cls, f"{bare} (in {shown})" if shown else bare)
-
-    def __init__(self, bare: str, scale: float = 1.0, unit: str = "", origin: float = 0.0) -> None:
-        self.bare, self.scale, self.unit, self.origin = bare, scale, unit, origin
+        suffix = " ".join(filter(None, (size, unit, begin)))
+        label = super().__new__(cls, f"{bare} (in {suffix})" if suffix else bare)
+        label.bare, label.scale, label.unit, label.origin = bare, scale, unit, origin
+        return label
 
 
 def symbol_names(x: Symbol) -> list[str]:
-    """The names of the symbols, entry by entry."""
+    """Names of the symbols, entry by entry."""
     if isinstance(x, ca.SX):
         return [str(entry) for entry in ca.vertsplit(x)]
     return [label for part in ca.symvar(x) for label in labels(part.name(), part.numel())]
@@ -225,14 +231,15 @@ def check_names(
         raise InputError(f"{argument} must be a list of names, got {type(names).__name__}")
     if len(names) != size:
         raise InputError(f"{argument} has {len(names)} name(s) but {owner} has {size} entries")
-    said = tuple(name if isinstance(name, str) else str(name) for name in names)
-    if twice := [one for one, times in Counter(said).items() if times > 1]:
-        raise InputError(f"{argument} has {twice[0]!r} twice; give each entry its own name")
-    return said
+    checked = tuple(name if isinstance(name, str) else str(name) for name in names)
+    for name, times in Counter(checked).items():
+        if times > 1:
+            raise InputError(f"{argument} has {name!r} twice; give each entry its own name")
+    return checked
 
 
 def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
-    """Fresh symbols x and p, with the f, h and g that (x, p) → (f, c) has in them."""
+    """Fresh symbols x and p, and the f, h and g of (x, p) → (f, c) in them."""
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, c = graph.call([x, p], True, False)
@@ -243,27 +250,29 @@ def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     return {"x": x, "p": p, "f": f, "h": h, "g": g}
 
 
-def joined(h: Stack, g: Stack, given: Sequence[str] | None) -> Stack:
-    """The rows c = (h; g), with names as given, of the blocks, or ``h[i]`` and ``g[i]``."""
+def joined(h: Stack, g: Stack, names: Sequence[str] | None) -> Stack:
+    """Rows c = (h; g), named by ``names``, by the blocks, or ``h[i]`` and ``g[i]``."""
     m_h, m_g = h.column.numel(), g.column.numel()
     for label, stack in (("h", h), ("g", g)):
-        if given is not None and stack.names is not None:
+        if names is not None and stack.names is not None:
             raise InputError(f"constraint_names and a mapping {label} both name the constraints")
     for key in g.blocks:
         if key in h.blocks:
             raise InputError(f"h and g both have a block {key!r}; give them different names")
-    if given is None:
-        given = [*(h.names or labels("h", m_h)), *(g.names or labels("g", m_g))]
-    owner = "(h; g)" if m_h and m_g else "g" if m_g else "h"
-    names = check_names(given, m_h + m_g, "constraint_names", owner)
-    later = {key: slice(s.start + m_h, s.stop + m_h) for key, s in g.blocks.items()}
-    column = ca.vertcat(h.column, g.column) if m_h and m_g else g.column if m_g else h.column
-    return Stack(column, list(names), {**h.blocks, **later})
+    if names is None:
+        names = [*(h.names or labels("h", m_h)), *(g.names or labels("g", m_g))]
+    owner, column = ("g", g.column) if m_g else ("h", h.column)
+    if m_h and m_g:
+        owner, column = "(h; g)", ca.vertcat(h.column, g.column)
+    rows = check_names(names, m_h + m_g, "constraint_names", owner)
+    moved = {key: slice(s.start + m_h, s.stop + m_h) for key, s in g.blocks.items()}
+    return Stack(column, list(rows), {**h.blocks, **moved})
 
 
-def entry_names(given: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
-    """Names of the variables: as given, of the blocks, or of the symbols."""
-    if given is not None and x.names is not None:
+def entry_names(names: Sequence[str] | None, x: Stack) -> tuple[str, ...]:
+    """Names of the variables: ``names``, or the names of the blocks or of the symbols."""
+    if names is not None and x.names is not None:
         raise InputError("variable_names and a mapping x both name the variables")
-    names = given if given is not None else x.names or symbol_names(x.column)
+    if names is None:
+        names = x.names or symbol_names(x.column)
     return check_names(names, x.column.numel(), "variable_names", "x")

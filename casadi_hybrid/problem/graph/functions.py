@@ -1,8 +1,8 @@
-"""The exact generated functions of a problem, and one fast call that evaluates them.
+"""Generated functions of a problem, and their fast evaluation.
 
-Derivatives come from CasADi's algorithmic differentiation with their sparsity kept. An iteration
-needs f, ∇f, h, J_h and, for a design rule, ∇²ₓₓL at one point: each :class:`Fused` function is one
-CasADi call that fills one contiguous buffer with all of them, with no conversion on the way.
+Derivatives come from CasADi's algorithmic differentiation and are sparse. An iteration needs f, ∇f,
+h, J_h and, for a design rule, ∇²ₓₓL at one point. A :class:`Fused` function writes all of them into
+one contiguous buffer in one CasADi call, without conversions.
 """
 
 from __future__ import annotations
@@ -31,49 +31,49 @@ from casadi_hybrid.utils.matrices import Buffered
 
 if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.assembly import Assemblies
-    from casadi_hybrid.problem.hessian.blocks import Blocks
+    from casadi_hybrid.problem.hessian.quasi_newton import Blocks
 
 EXPANSION_LIMIT = 8_000_000
-"""Scalar operations of one function up to which MX is turned into SX: seconds to build."""
-_SHOWN = 8  # numbers of a point in a sentence
+"""Largest number of scalar operations for an expansion from MX to SX; it takes seconds."""
+_SHOWN = 8  # entries of a point in a message
 Made = TypeVar("Made")
 
 
 class OnDemand(Generic[Made]):
-    """What is made when it is first asked for: a function that few methods call, a property."""
+    """Value computed at the first access, such as a function that few methods call."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
 
     @cached_property
-    def made(self) -> Made:
-        """The function, or the value."""
+    def value(self) -> Made:
+        """The value."""
         return self._make()
 
     def __getstate__(self) -> dict[str, Made]:
-        return {"made": self.made}
+        return {"value": self.value}
 
 
 @dataclass(frozen=True)
 class Functions:
-    """The generated functions of one problem, as CasADi Functions, for any use.
+    """Generated functions of one problem, as CasADi Functions.
 
     Attributes:
         first: (x, p) → f, ∇f, h, J_h.
-        curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh, for who knows the rest already; None where
-            there are no second derivatives.
-        of_residual, of_second: :attr:`residual` and :attr:`second`; None likewise.
-        affine: whether J_h does not depend on x.
+        curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh; None without second derivatives.
+        of_residual, of_second: :attr:`residual` and :attr:`second`; the latter is None without
+            second derivatives.
+        affine: True if J_h does not depend on x.
         backend: ``"interpreted"``, ``"compiled"`` or ``"external"``.
-        constraint_label: what the user calls h, for messages.
-        hessian: what ∇²ₓₓL is, one of the words of :mod:`casadi_hybrid.problem.graph.derivatives`.
-        lacking: why there are no second derivatives, in CasADi's words; empty where there are, or
-            where they are not wanted.
-        differenced: whether first derivatives are finite differences in part.
-        unexpanded: the functions in MX where these are their SX expansions; None otherwise. Loops
-            keep them small, which a compiler needs.
-        assemblies: of what ``first`` and ``curvature`` are made where that is elements of a few
-            kinds, by maps in MX; None otherwise.
+        constraint_label: user's name of h for messages.
+        hessian: kind of ∇²ₓₓL, a constant of :mod:`casadi_hybrid.problem.graph.derivatives`.
+        lacking: CasADi's reason for missing second derivatives; empty if they exist or are not
+            wanted.
+        differenced: True if some first derivatives are finite differences.
+        unexpanded: the functions in MX from which these are expanded; else None. Their loops keep
+            them small, which a compiler needs.
+        assemblies: assemblies of ``first`` and ``curvature`` if elements of few kinds are mapped
+            in MX; else None.
     """
 
     first: ca.Function
@@ -94,11 +94,11 @@ class Functions:
     @property
     def residual(self) -> ca.Function:
         """(x, p) → h."""
-        return self.of_residual.made
+        return self.of_residual.value
 
     @cached_property
     def values(self) -> ca.Function | None:
-        """(x, p) → f, h, where ``first`` takes many times as long; None elsewhere."""
+        """(x, p) → f, h if ``first`` takes finite differences; else None."""
         if not self.differenced or self.backend != "interpreted":
             return None
         kind = ca.SX if self.first.is_a("SXFunction") else ca.MX
@@ -108,8 +108,8 @@ class Functions:
 
     @property
     def second(self) -> ca.Function | None:
-        """(x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL; None where there are no second derivatives."""
-        return None if self.of_second is None else self.of_second.made
+        """(x, λ, p) → f, ∇f, h, J_h, ∇²ₓₓL; None without second derivatives."""
+        return None if self.of_second is None else self.of_second.value
 
     @property
     def jacobian_sparsity(self) -> ca.Sparsity:
@@ -118,19 +118,19 @@ class Functions:
 
     @property
     def hessian_sparsity(self) -> ca.Sparsity:
-        """Structural nonzeros of ∇²ₓₓL, n×n; of its diagonal blocks where it is approximated."""
+        """Structural nonzeros of ∇²ₓₓL, n×n; of its diagonal blocks for a quasi-Newton one."""
         if self.curvature is None:
             return self.blocks.sparsity
         return self.curvature.sparsity_out("hess_lag")
 
     @property
     def instructions(self) -> int:
-        """Of ``first`` and ``curvature``, those of all elements where they are made of these."""
+        """Number of instructions of ``first`` and ``curvature``, over all elements."""
         return instructions_of(self.first, self.curvature, self.assemblies)
 
     @property
     def patterns(self) -> tuple[ca.Sparsity, ca.Sparsity | None]:
-        """Structural nonzeros of J_h and ∇²ₓₓL; None for the second where it was never made."""
+        """Structural nonzeros of J_h and ∇²ₓₓL; None for the latter before it is computed."""
         known = self.curvature is not None or "blocks" in self.__dict__
         return self._patterns if known else (self.jacobian_sparsity, None)
 
@@ -140,14 +140,14 @@ class Functions:
 
     @cached_property
     def entries(self) -> tuple[Pattern, Pattern]:
-        """Where the nonzeros of J_h and of ∇²ₓₓL lie."""
+        """Patterns of J_h and of ∇²ₓₓL."""
         if self.assemblies is not None:
             return self.assemblies[0].pattern, self.assemblies[1].pattern
         return Pattern.of(self.jacobian_sparsity), Pattern.of(self.hessian_sparsity)
 
     @cached_property
     def used(self) -> NDArray[np.bool_]:
-        """Which variables stand in a row or in the objective."""
+        """Mask of the variables that a row or the objective contains."""
         J, H = self.entries
         used = np.zeros(J.shape[1], dtype=bool)
         used[J.cols] = used[H.cols] = True
@@ -157,64 +157,75 @@ class Functions:
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Which variables the Lagrangian couples by more than a sum."""
-        from casadi_hybrid.problem.hessian.blocks import Blocks  # noqa: PLC0415 - to learn it
+        """Diagonal blocks of ∇²ₓₓL."""
+        # Imported here: needed for quasi-Newton Hessians alone.
+        from casadi_hybrid.problem.hessian.quasi_newton import Blocks  # noqa: PLC0415
 
         return Blocks.of(self.first)
 
     def with_hessian(self, name: str) -> ca.Function:
-        """``second`` or ``curvature``.
+        """Return ``second`` or ``curvature``.
 
         Raises:
-            InputError: where there are no second derivatives.
+            InputError: without second derivatives.
         """
-        found = self.second if name == "second" else self.curvature
-        if found is None:
+        function = self.second if name == "second" else self.curvature
+        if function is None:
             why = f": {self.lacking}" if self.lacking else ", as hessian_approximation asks for"
             raise InputError(
                 f"second derivatives are needed here, and the problem has none{why}; use the "
-                "default method, or one that does without"
+                "default method, or one without second derivatives"
             )
-        return found
+        return function
 
     def packing(self, function: ca.Function) -> Packing:
-        """The packing of one of these functions."""
-        known: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
+        """Packing of one of these functions, computed once."""
+        packings: dict[str, Packing] = self.__dict__.setdefault("_packings", {})
         name = function.name()
-        if name not in known:
-            known[name] = Packing(function)
-        return known[name]
+        if name not in packings:
+            packings[name] = Packing(function)
+        return packings[name]
 
     def compiled(self) -> Functions:
-        """The same functions as machine code; with a warning the same object without a compiler."""
-        from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415 - large, and rare
+        """Return these functions as machine code; without a compiler warn, and return self."""
+        # Imported here: large, and seldom needed.
+        from casadi_hybrid.problem.building.build import Sources, library  # noqa: PLC0415
 
         source = self.unexpanded or self
-        every = (source.residual, source.first, source.second, source.curvature)
-        functions = [one for one in every if one is not None]
         generator = ca.CodeGenerator("functions.c")
-        for one in functions:
-            generator.add(one)
+        names = []
+        for function in (source.residual, source.first, source.second, source.curvature):
+            if function is not None:
+                generator.add(function)
+                names.append(function.name())
         try:
             path = str(library(Sources("functions", {"functions.c": generator.dump()})))
-            made = {one.name(): ca.external(one.name(), path) for one in functions}
+            compiled = {name: ca.external(name, path) for name in names}
         except RuntimeError as error:
-            said = f"{error}; the interpreted functions are used instead, with the same results"
-            warnings.warn(said, CompilerWarning, stacklevel=2)
+            text = f"{error}; the interpreted functions are used instead, with the same results"
+            warnings.warn(text, CompilerWarning, stacklevel=2)
             return self
-        of_second = OnDemand(lambda: made["second"]) if "second" in made else None
+        has_second = "second" in compiled
         return replace(
-            self, first=made["first"], curvature=made.get("curvature"),
-            of_residual=OnDemand(lambda: made["residual"]), of_second=of_second,
-            backend="compiled", unexpanded=None, assemblies=None,
-        )  # fmt: skip
+            self,
+            first=compiled["first"],
+            curvature=compiled.get("curvature"),
+            of_residual=OnDemand(lambda: compiled["residual"]),
+            of_second=OnDemand(lambda: compiled["second"]) if has_second else None,
+            backend="compiled",
+            unexpanded=None,
+            assemblies=None,
+        )
 
     def expanded(self, size: int) -> Functions:
-        """The same in scalar operations (SX), which evaluate some ten times faster than MX.
+        """Return these functions in SX, which CasADi evaluates about ten times faster than MX.
 
-        ``second`` stays as it is. So do all where a derivative may have more operations than
-        :data:`EXPANSION_LIMIT`, or where some part has no scalar form (an integrator, a callback,
-        foreign code, an assertion). ``size`` is the number of scalar operations of f and h.
+        ``second`` is not expanded. Nothing is expanded if a derivative may exceed
+        :data:`EXPANSION_LIMIT`, or if some part has no scalar form (an integrator, a callback,
+        foreign code, an assertion).
+
+        Args:
+            size: number of scalar operations of f and h.
         """
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
@@ -223,15 +234,15 @@ class Functions:
         def fits(directions: Callable[[ca.Sparsity], int]) -> bool:
             return size * (max(map(directions, patterns)) + 3) <= EXPANSION_LIMIT
 
-        # Directions are counted where the numbers of rows and columns leave it open.
+        # The shape bounds the number of directions; a coloring is needed only beyond that bound.
         if not (fits(lambda pattern: min(pattern.shape)) or fits(_directions)):
             return self
         try:
             first = self.first.expand()
             if self.differenced:
-                inside = [one.name() for one in first.find_functions()]
-                # Each difference once, for f and for h; CasADi takes functions of one name for one.
-                if len(set(inside)) == len(inside):
+                names = [function.name() for function in first.find_functions()]
+                # Take each difference once for f and h. CasADi confuses functions of equal names.
+                if len(set(names)) == len(names):
                     x, p = (ca.SX.sym(name, first.size1_in(i)) for i, name in enumerate("xp"))
                     first = first_of(x, p, *ca.cse(first.call([x, p], True, False)))
             curvature = None if self.curvature is None else self.curvature.expand()
@@ -248,10 +259,10 @@ class Functions:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The problem's functions at one point, as dense arrays.
+    """Functions of a problem at one point, as dense arrays.
 
-    ``measured`` is what the dual channel sees of the residual; it differs from ``h`` only under
-    the noise models of the paper (appendix, partial residual-memory noise).
+    ``measured`` is the residual as the dual channel sees it. It differs from ``h`` only under the
+    noise models of the paper (appendix, partial residual-memory noise).
     """
 
     x: Vector
@@ -264,10 +275,10 @@ class Evaluation:
 
 
 class Packing:
-    """What the outputs of a function are: made once, shared by all solves.
+    """Layout of the outputs of a function, shared by all solves.
 
-    ``scatter`` says where an output's nonzeros go in the full matrix, column by column; None for
-    full ones.
+    ``scatter`` has for each output the places of its nonzeros in the full matrix (column-major);
+    None for a dense output.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -280,30 +291,29 @@ class Packing:
 
 
 class Fused:
-    """One generated function behind a buffer: numbers in, one array with every output.
+    """One generated function behind a buffer: one array with all outputs per call.
 
-    Not shareable between threads. A call within a call, by a callback of the problem that solves
-    it, has buffers of its own.
+    Not shareable between threads. A nested call (a callback of the problem that solves the problem)
+    uses buffers of its own.
     """
 
     def __init__(self, function: ca.Function, names: Functions) -> None:
         packing = names.packing(function)
-        self._behind = behind = Buffered(function)
-        self._evaluate, self._work, self._slices = behind.evaluate, behind.out, behind.parts
-        self._filled = [(i, array) for i, array in enumerate(behind.inputs) if array.size]
+        self._buffered = buffered = Buffered(function)
+        self._evaluate, self._work, self._slices = buffered.evaluate, buffered.out, buffered.parts
+        self._filled = [(i, array) for i, array in enumerate(buffered.inputs) if array.size]
         self._shapes = packing.shapes
         self._scatter = packing.scatter
         self._function, self._packing, self._names = function, packing, names
         self._busy = False
 
     def __call__(self, *values: Vector) -> NDArray[np.float64]:
-        """Evaluate and return all outputs' nonzeros in one fresh array.
+        """Evaluate, and return the nonzeros of all outputs in one fresh array.
 
         Raises:
-            EvaluationError: when an output is NaN or Inf, naming the function, the entry and x,
-                or when a ``ca.Callback`` inside the problem raises; CasADi's exception is its
-                cause.
-            InterruptedInside: where that was a KeyboardInterrupt.
+            EvaluationError: for an output that is NaN or Inf, naming the function, the entry and x;
+                or if a ``ca.Callback`` of the problem raises, with CasADi's exception as cause.
+            InterruptedInside: if the callback raised a KeyboardInterrupt.
         """
         if self._busy:
             return Fused(self._function, self._names)(*values)
@@ -312,7 +322,7 @@ class Fused:
         self._busy = True
         try:
             self._evaluate()
-        except RuntimeError as error:  # CasADi's own, which carries the user's as text
+        except RuntimeError as error:  # CasADi passes the user's exception on as text
             if str(error).strip() == "KeyboardInterrupt":
                 raise interrupted_inside("a function of the problem", error) from error
             text = str(error).splitlines()[-1].rsplit(".cxx", maxsplit=1)[-1].lstrip(":0123456789 ")
@@ -327,13 +337,8 @@ class Fused:
             self._locate(data, values[0])
         return data
 
-    @property
-    def size(self) -> int:
-        """Length of the array that a call returns."""
-        return self._work.size
-
     def dense(self, data: NDArray[np.float64], i: int) -> Matrix:
-        """Output ``i`` as a dense matrix (a view where its pattern is full)."""
+        """Output ``i`` as a dense matrix; a view if its pattern is dense."""
         shape = self._shapes[i]
         index = self._scatter[i]
         part = data[self._slices[i]]
@@ -344,11 +349,11 @@ class Fused:
         return full.reshape(shape, order="F")
 
     def part(self, data: NDArray[np.float64], i: int) -> Vector:
-        """The nonzeros of output ``i``, column by column (a view)."""
+        """Nonzeros of output ``i`` (column-major), as a view."""
         return data[self._slices[i]]
 
     def vector(self, data: NDArray[np.float64], i: int) -> Vector:
-        """Output ``i`` as a vector (a view where its pattern is full)."""
+        """Output ``i`` as a vector; a view if its pattern is dense."""
         if self._scatter[i] is None:
             return data[self._slices[i]]
         return self.dense(data, i).ravel()
@@ -367,28 +372,29 @@ class Fused:
                 raise error
 
     def _place(self, x: Vector, label: str = "", row: int = 0) -> str:
-        """``a = 1, b = 2`` for some entries, the row's own first, and how many there are more."""
+        """Some entries of x as ``a = 1, b = 2``, first the variables of the faulty row."""
         names, shown = self._names.variable_names, list(range(min(_SHOWN, x.size)))
         if label in ("h", "jac_h") and x.size > _SHOWN and "jac_h" in self._packing.labels:
             pattern = self._packing.sparsity[self._packing.labels.index("jac_h")]
             rows, columns = pattern.get_triplet()
-            own = [column for of, column in zip(rows, columns, strict=True) if of == row]
-            shown = list(dict.fromkeys([*own, *shown]))[:_SHOWN]
+            of_row = [column for i, column in zip(rows, columns, strict=True) if i == row]
+            shown = list(dict.fromkeys([*of_row, *shown]))[:_SHOWN]
         text = ", ".join(f"{names[i]} = {x[i]:.6g}" for i in shown)
         left = len(names) - len(shown)
         return f"{text} and {left} more" if left > 0 else text
 
     def _describe(self, label: str, row: int, column: int) -> tuple[str, str]:
+        """Function and entry of an output, for a message."""
         names = self._names
-        h, x, called = names.constraint_names, names.variable_names, names.constraint_label
+        h, x, symbol = names.constraint_names, names.variable_names, names.constraint_label
         if label == "f":
             return "the objective f", ""
         if label == "grad_f":
             return "the gradient of f", f"d/d{x[row]}"
         if label == "h":
-            return f"the constraint function {called}", h[row]
+            return f"the constraint function {symbol}", h[row]
         if label == "jac_h":
-            return f"the Jacobian of {called}", f"d {h[row]} / d {x[column]}"
+            return f"the Jacobian of {symbol}", f"d {h[row]} / d {x[column]}"
         return "the Hessian of the Lagrangian", f"d²/d{x[row]} d{x[column]}"
 
 
@@ -399,39 +405,46 @@ def first_of(x: Any, p: Any, f: Any, gradient: Any, h: Any, jacobian: Any) -> ca
 
 
 def functions_of(
-    first: ca.Function, symbols: tuple[Any, ...], outputs: tuple[Any, ...], hessian_lag: Any,
-    rows: Any, **about: Any,
-) -> Functions:  # fmt: skip
-    """The functions of expressions; ``about`` are the other fields of :class:`Functions`.
+    first: ca.Function,
+    symbols: tuple[Any, ...],
+    outputs: tuple[Any, ...],
+    hessian_lag: Any,
+    rows: Any,
+    **fields: Any,
+) -> Functions:
+    """Make the functions from expressions.
 
     Args:
-        first, outputs: the function, and what it returns of the ``symbols`` x and p.
-        hessian_lag: ∇²ₓₓL of the symbols x, λ and p, None where there is none.
-        rows: h, for whoever asks for it alone.
+        first: (x, p) → f, ∇f, h, J_h.
+        symbols: x, λ and p.
+        outputs: outputs of ``first`` as expressions.
+        hessian_lag: ∇²ₓₓL; None if it does not exist.
+        rows: h alone.
+        **fields: further fields of :class:`Functions`.
     """
     (x, _, p), J = symbols, outputs[3]
-    names, last = ["x", "lam", "p"], ["hess_lag"]
+    names, label = ["x", "lam", "p"], "hess_lag"
     curvature = of_second = None
     if hessian_lag is not None:
-        every, labels = [*outputs, hessian_lag], [*first.name_out(), *last]
-        of_second = OnDemand(lambda: ca.Function("second", [*symbols], every, names, labels))
-        curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, last)
+        values, labels = [*outputs, hessian_lag], [*first.name_out(), label]
+        of_second = OnDemand(lambda: ca.Function("second", [*symbols], values, names, labels))
+        curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, [label])
     of_residual = OnDemand(lambda: ca.Function("residual", [x, p], [rows], ["x", "p"], ["h"]))
     affine = OnDemand(lambda: J.is_constant() or not ca.depends_on(J, x))
-    return Functions(first, curvature, of_residual, of_second, affine, **about)
+    return Functions(first, curvature, of_residual, of_second, affine, **fields)
 
 
 def instructions_of(
     first: ca.Function, curvature: ca.Function | None, assemblies: Assemblies | None
 ) -> int:
-    """How many CasADi's interpreter goes through in both, of all elements in scalar operations."""
+    """Number of instructions of both functions for CasADi's interpreter, over all elements."""
     if assemblies is not None:
         return sum(assembly.operations[1] for assembly in assemblies)
     return int(first.n_instructions() + (0 if curvature is None else curvature.n_instructions()))
 
 
 def _directions(sparsity: ca.Sparsity) -> int:
-    """How many directional derivatives give a matrix of this pattern."""
+    """Number of directional derivatives that determine a matrix of this pattern."""
     if not sparsity.nnz():
         return 0
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))

@@ -1,4 +1,4 @@
-"""From the graph of a problem to its functions: derivatives are generated, or what is given."""
+"""Generation of a problem's functions from its graph."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements, Find
 
 LARGE = 1_200
-"""Scalar operations of f and h from which on it pays to look for elements that are alike."""
+"""Smallest number of scalar operations of f and h for a search of equal elements."""
 LARGE_DERIVATIVES = 5_000
-"""Instructions of the derivatives from which on elements make them faster than CasADi does."""
+"""Smallest number of derivative instructions for which elements are faster than CasADi."""
 LARGE_PRODUCTS = 100_000
-"""Multiplications in products of matrices, as neural networks have them, from which on MX is kept:
-a product is one instruction there, fast as it is, and as many operations in scalar form."""
+"""Number of multiplications in matrix products from which on a graph remains in MX.
+
+A product, as in a neural network, is one fast instruction of MX.
+"""
 _finders: list[Find] = []
 
 
 def find_by(finder: Find) -> None:
-    """Have the elements of large problems found by this from now on.
+    """Register the function that finds the elements of large problems.
 
-    It needs C, so that it is a room further on which brings it.
+    It needs the core in C, so a later package registers it.
     """
     _finders[:] = [finder]
 
 
 def build_functions(
-    graph: ca.Function, *, compiled: bool = False, derivatives: Derivatives | None = None,
-    **names: Any,
-) -> Functions:  # fmt: skip
-    """Differentiate (x, p) → (f, h); ``names`` are further fields of :class:`Functions`.
+    graph: ca.Function,
+    *,
+    compiled: bool = False,
+    derivatives: Derivatives | None = None,
+    **fields: Any,
+) -> Functions:
+    """Differentiate (x, p) → (f, h); ``fields`` are further fields of :class:`Functions`.
 
     Raises:
-        InputError: where a derivative that is needed does not exist.
+        InputError: if a needed derivative does not exist.
     """
     source = derivatives or Derivatives()
     scalar = None if source.functions else _scalar_form(graph)
@@ -46,11 +51,11 @@ def build_functions(
     if exact and scalar is not None and not compiled:
         elements = _elements(scalar, graph)
         if elements is not None:
-            made = _by_elements(scalar, elements, names)
-            if made is not None:
-                return made
-    # On fresh symbols: a problem's x may be a vertcat of MX symbols, which has no derivative of
-    # its own, and the graph is shared by every output. What is given may have no SX form.
+            functions = _by_elements(scalar, elements, fields)
+            if functions is not None:
+                return functions
+    # Fresh symbols: a problem's x may be a vertcat of MX symbols, which cannot be differentiated
+    # by. Functions of the user may have no SX form.
     kind = ca.SX if graph.is_a("SXFunction") and not source.functions else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, h = graph.call([x, p], True, False)
@@ -62,10 +67,9 @@ def build_functions(
         hessian, origin, lacking = source.second(
             f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
         )
-    functions = functions_of(
-        first, (x, lam, p), (f, gradient, h, jacobian), hessian, h,
-        hessian=origin, lacking=lacking, differenced=differenced, **names,
-    )  # fmt: skip
+    fields |= {"hessian": origin, "lacking": lacking, "differenced": differenced}
+    outputs = f, gradient, h, jacobian
+    functions = functions_of(first, (x, lam, p), outputs, hessian, h, **fields)
     if compiled:
         return functions.compiled()
     if scalar is None or kind is ca.SX:
@@ -74,7 +78,7 @@ def build_functions(
 
 
 def _elements(scalar: ca.Function, graph: ca.Function) -> Elements | None:
-    """The elements, where they are looked for and enough of them are alike."""
+    """Elements of a large graph; None if it is small or has too few equal elements."""
     if not _finders or scalar.n_instructions() < LARGE:
         return None
     if not all(map(_derived_by_casadi, graph.find_functions())):
@@ -83,9 +87,9 @@ def _elements(scalar: ca.Function, graph: ca.Function) -> Elements | None:
 
 
 def _derived_by_casadi(function: ca.Function) -> bool:
-    """Whether a function that is called brings no derivatives of its own, nor differences."""
+    """True if a called function has neither derivatives of its own nor finite differences."""
     if not function.is_a("SXFunction") and not function.is_a("MXFunction"):
-        return True  # a map of one that is looked at itself
+        return True  # a map; the mapped function is tested itself
     if not all([*function.is_diff_in(), *function.is_diff_out()]):
         return False
     if f"jac_{function.name()}" in function.cache():
@@ -97,14 +101,14 @@ def _derived_by_casadi(function: ca.Function) -> bool:
 
 
 def _by_elements(
-    scalar: ca.Function, elements: Elements, about: dict[str, Any]
+    scalar: ca.Function, elements: Elements, fields: dict[str, Any]
 ) -> Functions | None:
-    """The functions made of elements; None where CasADi's derivatives are as fast."""
+    """Functions assembled from elements; None if CasADi's derivatives are as fast."""
     from casadi_hybrid.problem.elements import assembly  # noqa: PLC0415 - for large problems
 
     n, n_p, m = elements.n, elements.n_p, elements.m
     assemblies = assembly.first_assembly(elements), assembly.second_assembly(elements)
-    if sum(one.operations[1] for one in assemblies) < LARGE_DERIVATIVES:
+    if sum(part.operations[1] for part in assemblies) < LARGE_DERIVATIVES:
         return None
     first = assembly.composed("first", assemblies[0], (n, n_p))
     curvature = assembly.composed("curvature", assemblies[1], (n, m, n_p))
@@ -119,36 +123,38 @@ def _by_elements(
         labels = [*first.name_out(), *curvature.name_out()]
         return ca.Function("second", [x, lam, p], outputs, names, labels)
 
-    seldom = OnDemand(residual), OnDemand(second)
-    affine = OnDemand(lambda: not assemblies[1].depends_on(1))
-    return Functions(first, curvature, *seldom, affine, assemblies=assemblies, **about)
+    return Functions(
+        first,
+        curvature,
+        OnDemand(residual),
+        OnDemand(second),
+        affine=OnDemand(lambda: not assemblies[1].depends_on(1)),
+        assemblies=assemblies,
+        **fields,
+    )
 
 
 def _scalar_form(graph: ca.Function) -> ca.Function | None:
-    """A graph in scalar operations; None where it has no such form.
+    """Graph in scalar operations; None if it has no such form or large matrix products.
 
-    An assertion has none: CasADi leaves it out without a word. Large products of matrices are
-    better left what they are.
+    An assertion has no scalar form: CasADi would drop it silently.
     """
     if graph.is_a("SXFunction"):
         return graph
     products = 0
-    for one in (graph, *graph.find_functions()):
-        if not one.is_a("MXFunction"):
+    for function in (graph, *graph.find_functions()):
+        if not function.is_a("MXFunction"):
             continue
-        operations = [one.instruction_id(k) for k in range(one.n_instructions())]
+        operations = [function.instruction_id(k) for k in range(function.n_instructions())]
         if ca.OP_ASSERTION in operations:
             return None
-        places = [k for k, operation in enumerate(operations) if operation == ca.OP_MTIMES]
-        products += sum(map(_multiplications, map(one.instruction_MX, places)))
+        for k, operation in enumerate(operations):
+            if operation == ca.OP_MTIMES:  # Z + X Y
+                product = function.instruction_MX(k)
+                products += int(product.dep(1).nnz() * product.dep(2).shape[1])
     if products >= LARGE_PRODUCTS:
         return None
     try:
         return graph.expand()
     except RuntimeError:
         return None
-
-
-def _multiplications(product: ca.MX) -> int:
-    """Those of Z + X Y."""
-    return int(product.dep(1).nnz() * product.dep(2).shape[1])

@@ -1,1 +1,1 @@
-"""Hessians without second derivatives: Gauss and Newton, and learned ones, block by block."""
+"""Hessians without second derivatives: Gauss–Newton and block-wise quasi-Newton."""

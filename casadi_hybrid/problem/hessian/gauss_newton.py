@@ -1,12 +1,12 @@
-r"""The Hessian of Gauss and Newton for an objective that is a sum of squares.
+r"""Gauss–Newton Hessian of an objective that is a sum of squares.
 
-Of f(x, p) = Σ_i w_i(p) F_i(x, p)² + q(x, p), with q at most quadratic in x, it is
+For f(x, p) = Σ_i w_i(p) F_i(x, p)² + q(x, p), with q at most quadratic in x, it is
 
     Σ_i 2w_i ∇F_i∇F_iᵀ + ∇²q,
 
-the exact one without the curvature of the residuals F_i and of the constraints. It needs first
-derivatives of F alone. The squares are read off the graph of f in scalar operations; calls of
-functions that have none (a ``ca.Callback``, an integrator) stand in it as symbols v.
+the exact Hessian without the curvature of the residuals F_i and of the constraints. Only first
+derivatives of F are needed. The squares are found in the scalar graph of f. Calls of functions
+without scalar form (a ``ca.Callback``, an integrator) appear there as symbols v.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ _REMEDY = (
 
 
 def gauss_newton(f: Any, x: Any, p: Any, residuals: Any = None) -> Any:
-    """Return the Hessian; residuals F, where f = ½‖F‖² or ‖F‖², are read off f by default.
+    """Return the Gauss–Newton Hessian.
+
+    Args:
+        residuals: F with f = ½‖F‖² or f = ‖F‖²; found in the graph of f by default.
 
     Raises:
-        InputError: where f is no such sum, or not that of ``residuals``.
+        InputError: if f is no sum of squares, or not the one of ``residuals``.
     """
     if residuals is not None:
         F = ca.densify(ca.vec(residuals))
@@ -44,7 +47,7 @@ def gauss_newton(f: Any, x: Any, p: Any, residuals: Any = None) -> Any:
 
 
 def _factor(f: Any, F: Any, x: Any, p: Any) -> float:
-    """1 for f = ½‖F‖², 2 for ‖F‖², as numbers at a few points say."""
+    """Factor 1 for f = ½‖F‖², 2 for f = ‖F‖², tested at a few random points."""
     values = ca.Function("values", [x, p], [f, ca.sumsqr(F)])
     draws = np.random.default_rng(_SEED)
     ratios = []
@@ -52,65 +55,60 @@ def _factor(f: Any, F: Any, x: Any, p: Any) -> float:
         point = draws.uniform(0.1, 1.0, x.numel()), draws.uniform(0.1, 1.0, p.numel())
         try:
             objective, square = (float(v) for v in values(*point))
-        except RuntimeError:  # a callback that is not defined there
+        except RuntimeError:  # a callback undefined at this point
             continue
         if np.isfinite(objective) and np.isfinite(square) and square > 0.0:
             ratios.append(2.0 * objective / square)
     for factor in (1.0, 2.0):
         if ratios and np.allclose(ratios, factor, rtol=_AGREES, atol=0.0):
             return factor
-    said = f"2f/‖F‖² is {ratios[0]:.6g} at one point" if ratios else "neither is defined"
+    reason = f"2f/‖F‖² is {ratios[0]:.6g} at one point" if ratios else "neither is defined"
     raise InputError(
-        f"residuals do not belong to f, which has to be ½‖F‖² or ‖F‖²: {said}; add what is missing "
-        "to F, with the root of its weight"
+        f"residuals do not belong to f, which must be ½‖F‖² or ‖F‖²: {reason}; add the missing "
+        "terms to F, each with the root of its weight"
     )
 
 
 def _read(f: Any, x: Any, p: Any) -> tuple[Any, Any, Any]:
-    """F and w as columns, and ∇²q or None, in the kind of x."""
+    """F and w as columns, and ∇²q or None, as expressions of the type of x."""
     if isinstance(f, ca.SX):
         return _split(f, x, x.numel())
-    f, calls = _without_calls(f, x, p)
-    v, definitions = calls
+    f, v, definitions = _without_calls(f, x, p)
     try:
         scalar = ca.Function("f", [x, v, p], [f]).expand()
     except RuntimeError as error:
         raise InputError(
             f"no sum of squares is seen in f, which has an operation without scalar form; {_REMEDY}"
         ) from error
-    s = ca.SX.sym("x", x.numel()), ca.SX.sym("v", v.numel()), ca.SX.sym("p", p.numel())
+    s = [ca.SX.sym("x", x.numel()), ca.SX.sym("v", v.numel()), ca.SX.sym("p", p.numel())]
     z = ca.vertcat(s[0], s[1])
-    parts = _split(scalar.call(list(s), True, False)[0], z, x.numel())
-    squares, weights, rest = parts
+    squares, weights, rest = _split(scalar.call(s, True, False)[0], z, x.numel())
     rest = ca.SX(x.numel(), x.numel()) if rest is None else rest
-    back = ca.Function("squares", list(s), [squares, weights, rest])
-    outer: list[Any] = back.call([x, definitions, p], True, False)
-    return outer[0], outer[1], outer[2]
+    back = ca.Function("squares", s, [squares, weights, rest])
+    squares, weights, rest = back.call([x, definitions, p], True, False)
+    return squares, weights, rest
 
 
-def _without_calls(f: Any, x: Any, p: Any) -> tuple[Any, tuple[Any, Any]]:
-    """f with a symbol for each call of a function without scalar form; those, and what they are."""
-    none = ca.MX(0, 1)
+def _without_calls(f: Any, x: Any, p: Any) -> tuple[Any, Any, Any]:
+    """f, with a column v of symbols for the calls without scalar form, and the values of v."""
     try:
         ca.Function("f", [x, p], [f]).expand()
     except RuntimeError:
         lifted, symbols, definitions = ca.extract([f], {"lift_shared": False, "lift_calls": True})
         if symbols:
-            # Each is defined by those before it.
+            # Each definition may contain the symbols before it.
             definitions, _ = ca.substitute_inplace(symbols, definitions, [])
-            columns = ca.vertcat(*(ca.vec(one) for one in definitions))
-            column = ca.MX.sym("v", columns.numel())
-            ends = np.cumsum([0, *(one.numel() for one in symbols)]).tolist()
-            parts = [
-                ca.reshape(part, one.shape)
-                for part, one in zip(ca.vertsplit(column, ends), symbols, strict=True)
-            ]
-            return ca.substitute(lifted, symbols, parts)[0], (column, columns)
-    return f, (ca.MX.sym("v", 0), none)
+            values = ca.vertcat(*(ca.vec(definition) for definition in definitions))
+            v = ca.MX.sym("v", values.numel())
+            ends = np.cumsum([0, *(symbol.numel() for symbol in symbols)]).tolist()
+            pieces = zip(ca.vertsplit(v, ends), symbols, strict=True)
+            parts = [ca.reshape(piece, symbol.shape) for piece, symbol in pieces]
+            return ca.substitute(lifted, symbols, parts)[0], v, values
+    return f, ca.MX.sym("v", 0), ca.MX(0, 1)
 
 
 def _split(f: Any, z: Any, n: int) -> tuple[Any, Any, Any]:
-    """F, w and ∇²q of f as a function of z, whose first n entries are x; ∇²q is None for zero."""
+    """F, w and ∇²q of f as a function of z = (x, v), x of size n; ∇²q is None if q is zero."""
     squares, weights, rest = [], [], []
     stack: list[tuple[Any, Any]] = [(f, ca.SX(1))]
     while stack:
@@ -133,7 +131,7 @@ def _split(f: Any, z: Any, n: int) -> tuple[Any, Any, Any]:
 
 
 def _parts(term: Any, weight: Any, z: Any) -> list[tuple[Any, Any]] | None:
-    """What a term is the sum of, or a multiple of; None where it is neither."""
+    """Weighted terms whose sum is the term; None if it is neither a sum nor a multiple."""
     op = term.op()
     if op == ca.OP_ADD:
         return [(term.dep(0), weight), (term.dep(1), weight)]
@@ -153,7 +151,7 @@ def _parts(term: Any, weight: Any, z: Any) -> list[tuple[Any, Any]] | None:
 
 
 def _root(term: Any) -> Any:
-    """What the term is the square of; None where it is none."""
+    """Root of a term that is a square; None for any other term."""
     op = term.op()
     if op == ca.OP_SQ:
         return term.dep(0)
@@ -165,11 +163,12 @@ def _root(term: Any) -> Any:
 
 
 def _quadratic(terms: list[Any], z: Any, n: int) -> Any:
-    """The Hessian in x of terms that are at most quadratic; None for no terms."""
+    """Hessian in x of terms that are at most quadratic; None for no terms."""
     if not terms:
         return None
     for term in terms:
         H = ca.hessian(term, z)[0]
+        # ∇²q must be constant, and free of calls v, whose curvature it would ignore.
         if ca.depends_on(H, z) or (z.numel() > n and ca.depends_on(term, z[n:])):
             text = str(term)
             text = text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,101 +1,151 @@
-r"""Curvature learned from first derivatives: symmetric rank-one updates in every block.
+r"""Quasi-Newton Hessians: symmetric rank-one updates of every diagonal block.
 
-Of the last points x_0, …, x_q of a solve f's gradient and the Jacobian are remembered, not the
-slopes of a Lagrangian. So s_k = x_{k+1} − x_k and
+The gradients of f and the Jacobians of the last points x_0, …, x_q are stored, not the gradients of
+a Lagrangian. So the pairs s_k = x_{k+1} − x_k and
 
     y_k = σ(∇f_{k+1} − ∇f_k) + (J_{k+1} − J_k)ᵀλ
 
-fit whatever multipliers λ and weight σ of the objective are asked for, and the matrix follows the
-multipliers as the exact one does; also a restoration, whose multipliers have nothing to do with
-those before it, begins with what is known. It is made anew at each point, from the oldest pair to
-the newest (Conn, Gould and Toint, Math. Programming 50, 1991):
+fit any multipliers λ and objective weight σ: the matrix follows the multipliers as the exact one
+does, also in a restoration phase. At each point it is rebuilt from the oldest pair to the newest
+(Conn, Gould and Toint, Math. Programming 50, 1991):
 
     B = I + Σ_k r_k r_kᵀ/r_kᵀs_k,    r_k = y_k − B_k s_k,
 
-a pair with |r_kᵀs_k| next to nothing left out. Where the curvature is constant these matrices have
-all of it after as many steps as there are variables, negative curvature included; the kernel sees
-to the inertia as it does for the exact Hessian. The default method has the same in C
-(``problem/quasi_newton.c``). What the Lagrangian couples by a sum alone
-(:mod:`casadi_hybrid.problem.hessian.blocks`) has curvature of its own, so each block learns from
-its part of s and y: in optimal control by multiple shooting a step teaches as many stages as there
-are.
+without the pairs of negligible |r_kᵀs_k|. For constant curvature the matrices are exact after n
+steps, negative curvature included; the core corrects the inertia as for the exact Hessian. The
+default method has the same updates in C (``problem/quasi_newton.c``).
+
+Each block of :class:`Blocks` is updated from its part of s and y. In multiple shooting one step
+updates the blocks of all stages.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from casadi_hybrid.problem.hessian.blocks import Blocks
 from casadi_hybrid.utils.arrays import largest
 from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.late import LateModule
 from casadi_hybrid.utils.linear_algebra.sparse import Index
 
+sp = LateModule("scipy.sparse")
+csgraph = LateModule("scipy.sparse.csgraph")
 Stack = NDArray[np.float64]
+LARGE = 200
+"""Largest block with a dense sparsity pattern; a larger one has its diagonal alone."""
 MEMORY = 20
-"""Pairs that are remembered."""
+"""Number of stored pairs."""
 _SKIPPED = 1e-8
-# A shorter step shows more of the errors of slopes than of curvature (relative to 1 + ‖x‖_∞).
-_LEAST, _LEAST_DIFFERENCED = 1e-11, 1e-6
+# Shorter steps, relative to 1 + ‖x‖_∞, show errors of the gradients more than curvature.
+_SHORTEST, _SHORTEST_DIFFERENCED = 1e-11, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Diagonal blocks of ∇²ₓₓL, from the sparsity of the first derivatives' dependence on x.
+
+    Two variables share a block if a row or the objective couples them nonlinearly. In multiple
+    shooting each stage has one block.
+
+    Attributes:
+        n: number of variables.
+        members: variables of each block; variables that enter linearly are in no block.
+    """
+
+    n: int
+    members: tuple[Index, ...]
+
+    @classmethod
+    def of(cls, first: ca.Function) -> Blocks:
+        """Find the blocks of (x, p) → f, ∇f, h, J_h."""
+        n = first.size1_in(0)
+        # Variables i and j are coupled if ∇f_i depends on x_j, or an entry in column i of J_h.
+        gradient_rows, gradient_cols = first.jac_sparsity(1, 0).get_triplet()
+        entries, jacobian_cols = first.jac_sparsity(3, 0).get_triplet()
+        height = max(1, first.size1_out(3))
+        i = np.append(gradient_rows, np.asarray(entries, dtype=np.intp) // height).astype(np.intp)
+        j = np.append(gradient_cols, jacobian_cols).astype(np.intp)
+        graph = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n))
+        count, label = csgraph.connected_components(graph, directed=False)
+        nonlinear = np.zeros(n, dtype=bool)
+        nonlinear[i] = nonlinear[j] = True
+        order = np.argsort(label, kind="stable")
+        components = np.split(order, np.searchsorted(label[order], np.arange(1, count)))
+        return cls(n, tuple(np.sort(block) for block in components if nonlinear[block].any()))
+
+    @property
+    def sparsity(self) -> ca.Sparsity:
+        """Nonzeros of the blocks, n×n; of large blocks the diagonal."""
+        pairs = [np.zeros((2, 0), dtype=np.intp)]
+        for block in self.members:
+            dense = block.size <= LARGE
+            grid = np.meshgrid(block, block) if dense else (block, block)
+            pairs.append(np.array(grid).reshape(2, -1))
+        rows, cols = np.concatenate(pairs, axis=1).tolist()
+        return ca.Sparsity.triplet(self.n, self.n, rows, cols)
 
 
 class QuasiNewton:
-    """The Hessian of σf + λᵀg as far as the points of one solve have shown it.
+    """Quasi-Newton Hessian of σf + λᵀg from the points of one solve.
 
     Args:
-        blocks: those of the Hessian.
-        differenced: whether slopes are finite differences.
-        skipped: pairs with |rᵀs| of at most this part of ‖r‖‖s‖ are left out, so that no update is
-            larger than the misfit ‖r‖/‖s‖ divided by it.
+        blocks: diagonal blocks of the Hessian.
+        differenced: whether the first derivatives are finite differences.
+        skipped: a pair with |rᵀs| ≤ ``skipped``·‖r‖‖s‖ is skipped, so that no update exceeds the
+            misfit ‖r‖/‖s‖ divided by it.
     """
 
     def __init__(
         self, blocks: Blocks, *, differenced: bool = False, skipped: float = _SKIPPED
     ) -> None:
         self._skipped = skipped
-        self._shortest = _LEAST_DIFFERENCED if differenced else _LEAST
+        self._relative = _SHORTEST_DIFFERENCED if differenced else _SHORTEST
         self._n = blocks.n
-        sizes = sorted({one.size for one in blocks.members})
+        sizes = sorted({block.size for block in blocks.members})
         self._stacks: list[Index] = [
-            np.array([b for b in blocks.members if b.size == size]) for size in sizes
+            np.array([block for block in blocks.members if block.size == size]) for size in sizes
         ]
-        self._places: list[tuple[Vector, Vector, Matrix]] = []
+        self._points: list[tuple[Vector, Vector, Matrix]] = []
 
     def see(self, x: Vector, gradient: Vector, J: Matrix) -> None:
-        """Remember a point, if it is another one than the last."""
-        if not self._places or largest(x - self._places[-1][0]) > self._least(x):
-            self._places = [*self._places[-MEMORY:], (x, gradient, J)]
+        """Store a point, unless it equals the last one."""
+        if not self._points or largest(x - self._points[-1][0]) > self._shortest(x):
+            self._points = [*self._points[-MEMORY:], (x, gradient, J)]
 
     def hessian(self, objective: float, lam: Vector) -> Stack:
-        """The matrix for these multipliers."""
-        slopes = [objective * gradient + J.T @ lam for _, gradient, J in self._places]
-        s = np.diff([x for x, _, _ in self._places], axis=0)
-        y = np.diff(slopes, axis=0)
-        least = self._least(self._places[-1][0])
-        full = np.zeros((self._n, self._n))
-        for members in self._stacks:
-            B = _matrices(s, y, members, least, self._skipped)
-            full[members[:, :, None], members[:, None, :]] = B
-        return full
+        """The n×n matrix for the weight σ of the objective and the multipliers λ."""
+        gradients = [objective * gradient + J.T @ lam for _, gradient, J in self._points]
+        s = np.diff([x for x, _, _ in self._points], axis=0)
+        y = np.diff(gradients, axis=0)
+        shortest = self._shortest(self._points[-1][0])
+        hessian = np.zeros((self._n, self._n))
+        for members in self._stacks:  # blocks of one size are updated together
+            B = _matrices(s, y, members, shortest, self._skipped)
+            hessian[members[:, :, None], members[:, None, :]] = B
+        return hessian
 
-    def _least(self, x: Vector) -> float:
-        return self._shortest * (1.0 + largest(x))
+    def _shortest(self, x: Vector) -> float:
+        return self._relative * (1.0 + largest(x))
 
 
-def _matrices(s: Stack, y: Stack, members: Index, least: float, skipped: float) -> Stack:
+def _matrices(s: Stack, y: Stack, members: Index, shortest: float, skipped: float) -> Stack:
     """B for blocks of one size, blocks×size×size, from pairs s and y, q×n.
 
-    A step of a block shorter than ``least`` teaches nothing.
+    A step of a block shorter than ``shortest`` is skipped.
     """
     S, Y = s[:, members].swapaxes(0, 1), y[:, members].swapaxes(0, 1)
-    R, w = np.zeros_like(S), np.zeros(S.shape[:2])  # r_k and 1/r_kᵀs_k, zero where left out
+    R, w = np.zeros_like(S), np.zeros(S.shape[:2])  # r_k and 1/r_kᵀs_k, zero if skipped
     for k in range(S.shape[1]):
         step = S[:, k]
         along = w[:, :k] * np.einsum("bki,bi->bk", R[:, :k], step)
         r = Y[:, k] - step - np.einsum("bki,bk->bi", R[:, :k], along)
         rs = np.einsum("bi,bi->b", r, step)
         sizes = np.linalg.norm(r, axis=1) * np.linalg.norm(step, axis=1)
-        good = (np.abs(step).max(axis=1) > least) & (np.abs(rs) > skipped * sizes)
+        good = (np.abs(step).max(axis=1) > shortest) & (np.abs(rs) > skipped * sizes)
         R[good, k] = r[good]
         w[good, k] = 1.0 / rs[good]
     B: Stack = np.einsum("bki,bkj->bij", R, w[:, :, None] * R)

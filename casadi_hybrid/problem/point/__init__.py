@@ -1,1 +1,1 @@
-"""What a point is: residuals, what rounding excuses in them, and the active bounds."""
+"""Properties of a point: residuals, active bounds, first derivatives, limits of a solve."""

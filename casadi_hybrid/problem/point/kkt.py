@@ -22,43 +22,54 @@ sp = LateModule("scipy.sparse")
 
 
 def kkt_residuals(
-    bounds: Bounds, x: Vector, gradient: Vector, g: Vector, J: Any, lam_x: Vector, lam_g: Vector,
-    *, plain: bool = False, inner: float = 0.0,
-) -> Residuals:  # fmt: skip
-    """Residuals in the infinity norm, unscaled.
+    bounds: Bounds,
+    x: Vector,
+    gradient: Vector,
+    g: Vector,
+    J: Any,
+    lam_x: Vector,
+    lam_g: Vector,
+    *,
+    plain: bool = False,
+    inner: float = 0.0,
+) -> Residuals:
+    """Unscaled residuals in the infinity norm.
 
     - feasibility: the largest violation of a bound on x or g;
     - stationarity: ‖∇f + J_gᵀλ_g + λ_x‖_∞;
-    - complementarity: the largest |λ_i|·(distance to the bound its sign points to), where a
-      multiplier whose sign points to an infinite bound counts with its own size.
+    - complementarity: the largest |λ_i|·(distance to the bound at which λ_i acts). A multiplier
+      that acts at an infinite bound counts with its own size.
 
-    What rounding explains counts as zero
-    (:func:`~casadi_hybrid.problem.rounding.beyond_rounding`), unless they are asked for ``plain``.
-    The terms of a row are taken to be of the sizes |J_g||x| and |bound|.
+    Entries that rounding explains count as zero, see
+    :func:`~casadi_hybrid.problem.rounding.beyond_rounding`. The terms of a row are assumed to have
+    the sizes |J_g||x| and |bound|.
 
     Args:
-        bounds, x, gradient, g, J, lam_x, lam_g: the point; J is of NumPy or SciPy.
-        plain: leave rounding in.
-        inner: the largest terms of ∇f itself, whose rounding is left out too.
+        bounds, x, gradient, g, J, lam_x, lam_g: the point; J is a NumPy or SciPy matrix.
+        plain: excuse no rounding.
+        inner: largest terms of ∇f itself, see
+            :func:`~casadi_hybrid.problem.rounding.counted_slope`.
     """
     J = sp.csr_array(J)
-    of_x = violations(x, bounds.lbx, bounds.ubx)
-    of_g = violations(g, bounds.lbg, bounds.ubg)
+    violation_x = violations(x, bounds.lbx, bounds.ubx)
+    violation_g = violations(g, bounds.lbg, bounds.ubg)
     slope = gradient + J.T @ lam_g + lam_x
     sizes = np.asarray(abs(J) @ np.abs(x) + np.abs(g))
     if not plain:
-        of_g = counted_violation(of_g, sizes)
+        violation_g = counted_violation(violation_g, sizes)
         slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x), inner)
     steepest = abs(J).max(axis=1).toarray().ravel() if J.nnz else np.zeros(g.size)
     slackness = 0.0
-    for value, lower, upper, lam, size, steep in (
+    for value, lower, upper, multipliers, size, steep in (
         (x, bounds.lbx, bounds.ubx, lam_x, np.abs(x), np.ones(x.size)),
         (g, bounds.lbg, bounds.ubg, lam_g, sizes, steepest),
     ):
-        lam = np.where(lower < upper, lam, 0.0)  # noqa: PLW2901
+        # λ > 0 acts at the upper bound, λ < 0 at the lower one; equations are left to feasibility.
+        lam = np.where(lower < upper, multipliers, 0.0)
         distance = np.abs(np.where(lam > 0, upper, lower) - value)
         if not plain:
             distance = counted_distance(distance, size, np.abs(lam) * steep, gradient)
-        distance = np.where(np.isinf(distance), 1.0, distance)
+        distance = np.where(np.isinf(distance), 1.0, distance)  # no bound: the size of λ counts
         slackness = max(slackness, largest(lam * distance))
-    return Residuals(max(largest(of_x), largest(of_g)), largest(slope), slackness)
+    feasibility = max(largest(violation_x), largest(violation_g))
+    return Residuals(feasibility, largest(slope), slackness)

@@ -1,4 +1,4 @@
-"""When a solve has converged, when it is given up, and what else of it a user sets."""
+"""Tolerances, limits and settings of a solve by the default method."""
 
 from __future__ import annotations
 
@@ -12,39 +12,37 @@ from casadi_hybrid.utils.inputs import count, positive
 METHOD_NAMES = "hybrid", "auto"
 """Names of the default method; the second is an alias."""
 RESIDUAL_TOL = 1e-6
-"""The tolerance of the unscaled residuals."""
-NU_LEAST = 1e-15
-"""The least."""
+"""Default tolerance of the unscaled residuals."""
 
 
-def floor_of(scaled_tol: float, least: float = NU_LEAST) -> float:
-    """The least ν aimed at first: small enough for the scaled error to be met at it."""
-    return min(1e-9, max(0.1 * scaled_tol, least))
+def floor_of(scaled_tol: float) -> float:
+    """Smallest barrier parameter ν of the first phase: the scaled tolerance can be met at it."""
+    return min(1e-9, max(0.1 * scaled_tol, 1e-15))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solve has converged, when to give up, and how the default method starts and steps.
+    """Tolerances, limits and settings of a solve.
+
+    ``mu_init``, ``bound_push``, ``constr_mult_init_max`` and ``max_soc`` have the names and the
+    meaning of IPOPT's options (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6). The defaults are
+    IPOPT's too, except that of ``mu_init`` (0.1 in IPOPT).
 
     Args:
-        tolerances: what the unscaled residuals have to meet.
-        scaled_tol: what the scaled optimality error has to meet as well, under the default method.
-        max_iter: steps.
-        max_time: wall-clock seconds of a solve. Making the solver does not count: ``Opti`` and
-            ``OptimalControl`` make theirs in their first solve.
-        divergence: largest ‖x‖_∞ that still counts as an iterate, and largest −f at a feasible
-            point.
-        mu_init: the first barrier parameter of a run from x0 alone. None: the mean of
-            |∇f + Aᵀy| min(distance to the bound, 1), y by least squares, at most 0.1.
-        bound_push: least distance of its start from the bounds, relative to max(1, |bound|) and to
-            the distance between them.
-        constr_mult_init_max: multipliers by least squares that are larger are no start: zero is.
-        max_soc: most second-order corrections of a step (0: none).
-        threads: 2 or more: the engine in C factors by two threads where pivots are chosen and
-            that takes more than a millisecond or so, to the same bits.
-
-    The four before it have the names and the meaning of IPOPT's options, and but for mu_init (0.1)
-    the defaults (Wächter and Biegler 2006, sections 2.3, 2.4, 3.6).
+        tolerances: tolerances of the unscaled residuals.
+        scaled_tol: tolerance of the scaled optimality error, for the default method.
+        max_iter: largest number of iterations.
+        max_time: wall-clock seconds of a solve, without the construction of the solver. ``Opti``
+            and ``OptimalControl`` construct it in their first solve.
+        divergence: largest ‖x‖_∞ of an iterate, and largest −f at a feasible point.
+        mu_init: first barrier parameter of a start from x0 alone. None: the mean of
+            |∇f + Aᵀy| min(distance to the bound, 1) with least-squares y, at most 0.1.
+        bound_push: smallest distance of the start from the bounds, relative to max(1, |bound|) and
+            to the distance between the bounds.
+        constr_mult_init_max: largest accepted least-squares multiplier; zeros replace larger ones.
+        max_soc: largest number of second-order corrections of a step (0: none).
+        threads: with 2 or more, a pivoting factorization of more than about a millisecond uses two
+            threads, with identical bits.
 
     Raises:
         InputError: for a value out of range.

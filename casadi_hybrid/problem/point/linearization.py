@@ -1,4 +1,4 @@
-"""First derivatives at a point."""
+"""First derivatives of a problem at a point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from casadi_hybrid.utils.inputs import Vector
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """The first derivatives at one point, unscaled.
+    """Unscaled first derivatives at one point.
 
     Attributes:
         x: the point.

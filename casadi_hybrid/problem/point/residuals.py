@@ -1,4 +1,4 @@
-"""KKT residuals of a point, their tolerances, and what rounding excuses in them."""
+"""KKT residuals of a point, and their tolerances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from casadi_hybrid.utils.inputs import positive
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """First-order residuals in the infinity norm, unscaled.
+    """Unscaled first-order residuals in the infinity norm.
 
     Entries that the rounding of their terms explains count as zero
     (:func:`~casadi_hybrid.problem.rounding.counted`).
@@ -17,8 +17,8 @@ class Residuals:
     Attributes:
         feasibility: ‖h(x)‖_∞, in the units of h.
         stationarity: ‖∇f(x) + J_h(x)ᵀλ‖_∞, in units of f per unit of x.
-        complementarity: largest |λ_i|·(distance to its bound); zero without inequalities, but for
-            multipliers of equations that exceed a thousand times ∇f: |λ_i h_i|.
+        complementarity: largest |λ_i|·(distance to its bound). An equation contributes |λ_i h_i| if
+            its multiplier exceeds a thousand times ∇f, else zero.
     """
 
     feasibility: float
@@ -40,7 +40,7 @@ class Tolerances:
         positive(self.complementarity, "tol_complementarity")
 
     def merit(self, residuals: Residuals) -> float:
-        """The larger residual in units of its tolerance: ≤ 1 at a KKT point."""
+        """Largest ratio of a residual to its tolerance: ≤ 1 at a KKT point."""
         return max(
             residuals.feasibility / self.feasibility,
             residuals.stationarity / self.stationarity,

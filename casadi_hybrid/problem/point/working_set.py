@@ -1,4 +1,4 @@
-"""Which bounds are active at a point."""
+"""The active bounds at a point."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 from casadi_hybrid.utils.inputs import Vector
 
 Sides = NDArray[np.int8]
-LOWER, INACTIVE, UPPER, EQUAL = -1, 0, 1, 2
+LOWER, UPPER, EQUAL = -1, 1, 2
 _HUGE = 1e100
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WorkingSet:
-    """The active bounds by side: −1 at the lower bound, 1 at the upper, 2 where both are equal.
-
-    Zero stands for an inactive or missing bound.
+    """Active bounds by side: −1 lower, 1 upper, 2 equal bounds, 0 inactive or infinite.
 
     Attributes:
-        x: n numbers, the bounds of the variables.
-        g: m numbers, the bounds of the constraints.
+        x: sides of the n variables.
+        g: sides of the m constraints.
     """
 
     x: Sides
@@ -44,16 +42,17 @@ class WorkingSet:
 def active_sides(
     value: Vector, lower: Vector, upper: Vector, lam: Vector, near: float = 0.0
 ) -> Sides:
-    """The sides at which bounds are active, by complementarity.
+    """Sides of the active bounds, by complementarity.
 
-    A bound is active where its multiplier exceeds the distance to it (at a solution one of the
-    two is zero up to the solver's tolerance), or where the distance is at most ``near`` relative
-    to max(1, |bound|).
+    A bound is active if its multiplier exceeds the distance to it; at a solution one of the two is
+    zero up to the solver's tolerance. It is also active if the distance is at most ``near``
+    relative to max(1, |bound|) and the multiplier has no opposite sign.
     """
     below, above = value - lower, upper - value
-    # An infinite bound is never near, also where near·size would be infinite or not a number.
+    # The cap keeps an infinite bound inactive: near·size must be neither infinite nor NaN.
     size_l = np.minimum(np.maximum(1.0, np.abs(lower)), _HUGE)
     size_u = np.minimum(np.maximum(1.0, np.abs(upper)), _HUGE)
+    # λ > 0 acts at the upper bound, λ < 0 at the lower one.
     at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
     at_upper = ((lam > above) | ((above <= near * size_u) & (lam >= 0.0))) & ~at_lower
     sides = at_upper.astype(np.int8) - at_lower.astype(np.int8)

@@ -1,1 +1,1 @@
-"""Matrices on a fixed sparse pattern, and their symmetric factorization."""
+"""Matrices on a fixed sparse pattern, and the symmetric factorization of sparse matrices."""

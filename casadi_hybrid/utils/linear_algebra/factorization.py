@@ -1,6 +1,6 @@
-"""Sparse symmetric systems: FERAL's multifrontal LDLᵀ with equilibration and delayed pivots.
+"""Sparse symmetric systems by FERAL: multifrontal LDLᵀ with equilibration and delayed pivots.
 
-For what is factored once: systems of the verifiers and of solution derivatives.
+Used for matrices that are factored once: in the verifier and for solution derivatives.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ WITHOUT_FERAL = (
 feral = LateModule("feral", WITHOUT_FERAL)
 sp = LateModule("scipy.sparse")
 _REFINEMENTS = 3
-_EXACT = 1e-13  # of ‖b‖_∞: a residual that is not refined any more
+_EXACT = 1e-13  # largest residual, relative to ‖b‖_∞, that is not refined
 SINGULAR = 1e-12
-"""Relative distance to a singular matrix below which a matrix counts as one.
+"""Relative distance to a singular matrix below which a matrix counts as singular.
 
-What rounding leaves of a zero eigenvalue is 1e-16 times the growth in the elimination: up to 1e-12
-was seen. A matrix this close to a singular one keeps four digits of a solution at best.
+Rounding leaves 1e-16 times the growth in the elimination of a zero eigenvalue, at most 1e-12 in
+experiments. So close to a singular matrix a solution has at most four correct digits.
 """
 _INVERSE_STEPS = 2
 
 
 @cache
 def has_feral() -> bool:
-    """Whether the sparse factorization can be had."""
+    """True if FERAL is installed."""
     return find_spec("feral") is not None
 
 
 class Inertia(NamedTuple):
-    """How many eigenvalues are positive, negative and zero.
+    """Numbers of positive, negative and zero eigenvalues.
 
-    Only a pivot that is exactly zero counts as a zero eigenvalue. Those that are zero but for
-    rounding count with the sign it leaves them, so ask only about a matrix shifted off them.
+    Only an exactly zero pivot counts as a zero eigenvalue. A zero eigenvalue disturbed by rounding
+    counts with the sign of its pivot, so shift a matrix away from its zero eigenvalues before.
     """
 
     positive: int
@@ -50,13 +50,13 @@ class Inertia(NamedTuple):
 
 
 class SymmetricFactor:
-    """The factors of a sparse symmetric matrix, of its lower triangle: its inertia, and solutions.
+    """Factors of a sparse symmetric matrix, from its lower triangle.
 
-    Made, used and dropped within one function: FERAL's objects belong to the thread that made
-    them. Each chooses its own elimination order, so that no result depends on earlier ones.
+    Create, use and drop it in one function: FERAL's objects belong to the thread that created
+    them. Every object has its own elimination order, so no result depends on earlier ones.
 
     Raises:
-        FloatingPointError: for entries that are not finite, or factors that are not.
+        FloatingPointError: for entries or factors that are not finite.
     """
 
     def __init__(self, matrix: Any) -> None:
@@ -66,7 +66,7 @@ class SymmetricFactor:
         size = entries.shape[0]
         lower = entries.row >= entries.col
         diagonal = np.arange(size)
-        # FERAL wants every diagonal entry, and sums entries that come twice.
+        # FERAL needs every diagonal entry, and sums repeated entries.
         K = feral.CscMatrix.from_triplet(
             size,
             np.concatenate((entries.row[lower], diagonal)).astype(np.int64),
@@ -76,22 +76,23 @@ class SymmetricFactor:
         self._matrix = entries.tocsr()
         self._solver = feral.Solver(parallel=False)
         try:
-            _, found = self._solver.factor(K)
+            _, counts = self._solver.factor(K)
         except feral.FeralError as error:
             raise FloatingPointError(f"the matrix could not be factored: {error}") from error
-        self.inertia = Inertia(found.n_pos, found.n_neg, found.n_zero)
+        self.inertia = Inertia(counts.n_pos, counts.n_neg, counts.n_zero)
 
     @cached_property
     def singular(self) -> bool:
-        """Whether the equilibrated matrix is singular to within :data:`SINGULAR`.
+        """True if the equilibrated matrix is singular to within :data:`SINGULAR`.
 
-        Its distance to a singular one comes from two steps of inverse iteration. The pivots do not
-        tell: of a singular matrix the smallest may be 1e-7, the rest of the smallness lies in L.
+        Two steps of inverse iteration estimate the distance. Pivots are no measure: the smallest
+        pivot of a singular matrix may be 1e-7, with large entries in L.
         """
         size = self._matrix.shape[0]
         if size == 0 or self.inertia.zero:
             return self.inertia.zero > 0
         scale = self._solver.factors().scaling
+        # Inverse iteration on the scaled matrix: 1/growth tends to its smallest |eigenvalue|.
         v = np.cos(np.arange(size))
         growth = 1.0
         for _ in range(_INVERSE_STEPS):
@@ -103,8 +104,8 @@ class SymmetricFactor:
     def solve(self, b: Vector | Matrix) -> Any:
         """Solve K x = b for one right-hand side, or for one per column.
 
-        Refined until the residual is 1e-13 of b, or does not halve: then it is the rounding of
-        K x. Where K is singular the result means nothing.
+        The solution is refined until the residual is 1e-13·‖b‖_∞ or is not halved, then it is the
+        rounding error of K x. For a singular K the result is meaningless.
         """
         if b.size == 0:
             return b.copy()
@@ -114,20 +115,20 @@ class SymmetricFactor:
         for _ in range(_REFINEMENTS):
             if np.all(error <= _EXACT * _sizes(b)):
                 break
-            moved = x + self._solver.solve(residual)
-            left = b - self._matrix @ moved
-            now = _sizes(left)
-            better = now < error
-            halved = np.any(now <= 0.5 * error)
-            x, residual = np.where(better, moved, x), np.where(better, left, residual)
-            error = np.where(better, now, error)
+            refined = x + self._solver.solve(residual)
+            new_residual = b - self._matrix @ refined
+            new_error = _sizes(new_residual)
+            better = new_error < error
+            halved = np.any(new_error <= 0.5 * error)
+            x, residual = np.where(better, refined, x), np.where(better, new_residual, residual)
+            error = np.where(better, new_error, error)
             if not halved:
                 break
         return x
 
 
 def inertia(matrix: Any) -> Inertia | None:
-    """The inertia of a sparse symmetric matrix, None where it cannot be factored."""
+    """Inertia of a sparse symmetric matrix; None if the factorization fails."""
     try:
         return SymmetricFactor(matrix).inertia
     except FloatingPointError:
@@ -135,4 +136,5 @@ def inertia(matrix: Any) -> Inertia | None:
 
 
 def _sizes(columns: Any) -> Any:
+    """‖·‖_∞ of each column."""
     return np.abs(columns).max(axis=0, initial=0.0)

@@ -1,4 +1,4 @@
-"""Sparse matrices on a fixed pattern, which is made once: only values are new in every solve."""
+"""Sparse matrices on a fixed pattern, computed once; each solve has new values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where the entries lie, in column-major order: entry k is at (rows[k], cols[k])."""
+    """Places of the entries in column-major order: entry k is at (rows[k], cols[k])."""
 
     shape: tuple[int, int]
     rows: Index
@@ -32,42 +32,47 @@ class Pattern:
         return cls(sparsity.shape, np.array(sparsity.row(), dtype=np.intp), cols)
 
     def sparsity(self) -> ca.Sparsity:
-        """The same as a CasADi sparsity."""
+        """Return the pattern as a CasADi sparsity."""
         begins = starts(self.cols, self.shape[1])
         return ca.Sparsity(*self.shape, begins.tolist(), self.rows.tolist())
 
     @classmethod
     def ordered(cls, shape: tuple[int, int], rows: Any, cols: Any) -> tuple[Pattern, Index]:
-        """Return the pattern of entries given in any order, and where each of them went.
+        """Return the pattern of unordered entries, and the index of each entry in it.
 
         Entries at one place are merged.
         """
+        # These keys sort the entries by columns, then by rows.
         keys, position = distinct(cols * np.intp(shape[0]) + rows)
         return cls(shape, keys % shape[0], keys // shape[0]), position
 
     def block(self, rows: Index, cols: Index) -> tuple[Pattern, Index]:
-        """Return the pattern of a block (``rows``, ``cols`` increasing), and its entries here."""
+        """Return the pattern of a block, and the indices of its entries in this pattern.
+
+        Args:
+            rows, cols: increasing indices of the block.
+        """
         new_row = np.full(self.shape[0], -1, dtype=np.intp)
         new_col = np.full(self.shape[1], -1, dtype=np.intp)
         new_row[rows], new_col[cols] = np.arange(rows.size), np.arange(cols.size)
         r, c = new_row[self.rows], new_col[self.cols]
-        kept = np.flatnonzero((r >= 0) & (c >= 0))
-        return Pattern((rows.size, cols.size), r[kept], c[kept]), kept
+        inside = np.flatnonzero((r >= 0) & (c >= 0))
+        return Pattern((rows.size, cols.size), r[inside], c[inside]), inside
 
 
 def starts(places: Index, size: int) -> NDArray[np.int64]:
-    """Where the entries of each of so many columns, or rows, begin, with the end of the last."""
+    """Index of the first entry of each column or row, followed by the number of entries."""
     return np.concatenate(([0], np.cumsum(np.bincount(places, minlength=size))))
 
 
 class Layout:
-    """The lower triangle of the sparse K, and where the entries of W, D, A and E go in it.
+    """Lower triangle of the sparse matrix K = [W + D, Aᵀ; A, E].
 
     Attributes:
-        n, size: rows of W, and of K.
-        starts, rows, cols: the entries of K in compressed columns, as C takes them.
-        of_W: the entries of W in it; those of W, of A, and of D and E go to ``at_W``, ``at_A`` and
-            ``at_diagonal``.
+        n, size: numbers of rows of W and of K.
+        starts, rows, cols: entries of K in compressed columns, as C reads them.
+        of_W: indices of the entries of W in the lower triangle.
+        at_W, at_A, at_diagonal: indices in K of these entries, of A, and of D and E.
     """
 
     def __init__(self, W: Pattern, A: Pattern) -> None:
@@ -86,18 +91,18 @@ class Layout:
 
 
 class Sparse(NamedTuple):
-    """A matrix: a shared pattern and the values of its entries in the pattern's order."""
+    """A matrix: a shared pattern and the values in the order of the pattern."""
 
     pattern: Pattern
     data: Vector
 
     def scipy(self) -> Any:
-        """The same as a :class:`scipy.sparse.csc_array`."""
+        """Return the matrix as a :class:`scipy.sparse.csc_array`."""
         pattern = self.pattern
         begins = starts(pattern.cols, pattern.shape[1])
         return sp.csc_array((self.data, pattern.rows, begins), shape=pattern.shape)
 
 
 def general(matrix: Any) -> Any:
-    """The matrix as a NumPy or SciPy array."""
+    """Return the matrix as a NumPy or SciPy array."""
     return matrix.scipy() if isinstance(matrix, Sparse) else np.asarray(matrix)

@@ -1,9 +1,8 @@
-"""One figure style for the package, and the plots that every study needs.
+"""Figure style of the package, and the plots of every study.
 
-Figures are plain :class:`matplotlib.figure.Figure` objects, made without ``pyplot``: no window
-opens, no backend is chosen and nothing has to be closed. Curves differ in colour (the palette of
-Okabe and Ito, which people with colour blindness can tell apart), in line style and in marker, so
-that a print in black and white can be read too.
+Figures are plain :class:`matplotlib.figure.Figure` objects without ``pyplot``: no window opens, no
+backend is chosen and no figure must be closed. Curves differ in colour (the palette of Okabe and
+Ito, suited to colour blindness), line style and marker, also in black and white.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.output.formats import FIGURES
+from casadi_hybrid.utils.output.files import FIGURES
 from casadi_hybrid.utils.inputs import one_of, positive
 
 Array = NDArray[np.float64]
@@ -30,19 +29,25 @@ DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (3,
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 WIDTH = 7.0
-"""Width of a figure in inches: the text width of a page, so fonts keep their size in print."""
+"""Width of a figure in inches, the text width of a page: fonts keep their size in print."""
 
-# Any: matplotlib names every setting in a Literal type that older versions do not have.
+# Any: older versions of matplotlib lack the Literal type of the names of settings.
 _STYLE: Any = {
-    "font.size": 10.0, "axes.labelsize": 10.0, "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True,
-    "grid.color": "#DDDDDD", "grid.linewidth": 0.6, "lines.linewidth": 1.6,
+    "font.size": 10.0,
+    "axes.labelsize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
     "mathtext.fontset": "dejavusans",
-}  # fmt: skip
+}
 
 
 class StyledFigure(Figure):
-    """A figure that a notebook shows by itself, without ``pyplot`` and its choice of a backend."""
+    """A figure that a notebook displays without ``pyplot`` and a backend."""
 
     def _repr_png_(self) -> bytes:
         data = BytesIO()
@@ -57,11 +62,11 @@ def figure(
 
     Args:
         rows, columns: number of panels.
-        height: inches a row.
-        width: inches of the whole figure.
+        height: height of a row in inches.
+        width: width of the figure in inches.
         **grid: further arguments of :meth:`matplotlib.figure.Figure.subplots`, such as ``sharex``.
     """
-    # Axes remember the settings they were made under, so a caller needs no context of its own.
+    # Axes store the settings of their creation, so callers need no context.
     with rc_context(_STYLE):
         fig = StyledFigure(figsize=(width, height * rows), dpi=100, layout="constrained")
         axes = fig.subplots(rows, columns, squeeze=False, **grid)
@@ -70,64 +75,63 @@ def figure(
     return fig, axes
 
 
-def line_style(i: int, points: int = 0, *, marks: int = 8) -> dict[str, Any]:
+def line_style(i: int, points: int = 0) -> dict[str, Any]:
     """Colour, dashes and marker of curve number ``i``, as arguments of ``Axes.plot``.
 
     Args:
         i: number of the curve; the styles repeat after eight.
-        points: length of the curve; with it, about ``marks`` markers are spread over the curve,
-            shifted from one curve to the next so that they do not hide each other.
-        marks: number of markers.
+        points: length of the curve. If given, about eight markers are spread over the curve,
+            shifted from curve to curve.
     """
     k = i % len(PALETTE)
-    chosen: dict[str, Any] = {"color": PALETTE[k], "linestyle": DASHES[k], "linewidth": 1.6}
+    style: dict[str, Any] = {"color": PALETTE[k], "linestyle": DASHES[k], "linewidth": 1.6}
     if points:
-        every = max(1, points // marks)
-        chosen |= {"marker": MARKERS[k], "markersize": 5.0}
-        chosen["markevery"] = ((i * every) // len(PALETTE), every)
-    return chosen
+        spacing = max(1, points // 8)
+        style |= {"marker": MARKERS[k], "markersize": 5.0}
+        style["markevery"] = ((i * spacing) // len(PALETTE), spacing)
+    return style
 
 
 def legend(ax: Axes, **options: Any) -> None:
-    """Put a legend into the axes, in the package's size and with an opaque ground."""
+    """Put a legend into the axes, in the package's size on an opaque background."""
     ax.legend(**{"fontsize": 9, "framealpha": 0.9, "edgecolor": "#CCCCCC", **options})
 
 
 def legend_below(fig: Figure, *axes: Axes, columns: int = 3) -> None:
-    """Put the legend of these panels below all panels, where it hides no curve; a label once."""
-    known: dict[str, Any] = {}
+    """Put one legend of the panels below all panels; a repeated label appears once."""
+    entries: dict[str, Any] = {}
     for ax in axes:
-        handles, labels = ax.get_legend_handles_labels()
-        known |= dict(zip(labels, handles, strict=True)) | known
-    across = min(columns, max(1, len(known)))
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    across = min(columns, max(1, len(entries)))
     place: Any = {"loc": "outside lower center", "ncols": across, "fontsize": 9, "frameon": False}
-    fig.legend(list(known.values()), list(known), **place)
+    fig.legend(list(entries.values()), list(entries), **place)
 
 
 def save(fig: Figure, path: str | Path, *, dpi: int = 150) -> Path:
-    """Write a figure; the folder is made where it is missing.
+    """Write a figure, and make its folder.
 
     Args:
         fig: the figure.
-        path: its suffix chooses the format: ``.png``, ``.svg``, ``.pdf``, or another that
-            matplotlib knows. The same figure makes the same file: no date is written into it.
+        path: path with the suffix ``.png``, ``.svg``, ``.pdf``, or another format of matplotlib.
+            Equal figures give equal files: no date is written.
         dpi: dots per inch of a PNG.
 
     Raises:
-        InputError: for a suffix that matplotlib does not know, before anything is drawn.
+        InputError: for a suffix unknown to matplotlib, before drawing.
     """
     target = Path(path)
-    suffix, known = target.suffix[1:].lower(), fig.canvas.get_supported_filetypes()
-    if suffix not in known:
+    suffix, formats = target.suffix[1:].lower(), fig.canvas.get_supported_filetypes()
+    if suffix not in formats:
         raise InputError(
             f"{str(path)!r} does not end in a format of figures; use one of "
             f"{', '.join(FIGURES)} (matplotlib also knows "
-            f"{', '.join(sorted(set(known) - set(FIGURES)))})"
+            f"{', '.join(sorted(set(formats) - set(FIGURES)))})"
         )
     target.parent.mkdir(parents=True, exist_ok=True)
-    fig.draw_without_rendering()  # aligned labels reach their places after the first layout
+    fig.draw_without_rendering()  # labels are aligned only after a first layout
     dated = {"svg": "Date", "pdf": "CreationDate"}.get(suffix)
-    with rc_context({"svg.hashsalt": "casadi_hybrid"}):  # names of its parts, drawn by lot else
+    with rc_context({"svg.hashsalt": "casadi_hybrid"}):  # else names of SVG elements are random
         fig.savefig(target, dpi=dpi, metadata={dated: None} if dated else None)
     return target
 
@@ -142,24 +146,24 @@ def plot_curves(
     columns: int = 3,
     **settings: Any,
 ) -> Figure:
-    """Plot curves with labels in panels side by side on common axes, with one legend below them.
+    """Plot labelled curves in panels side by side on common axes, with one legend below.
 
     Args:
-        panels: by title the curves by label: values over 0, 1, …, or a pair (across, values), or a
-            triple whose last is a dictionary of arguments of ``Axes.plot``.
-        levels: by label a value of the vertical axis that every panel marks.
-        at: by label a value of the horizontal axis that every panel marks.
-        ticks: of the axes ``"x"`` and ``"y"``, written as plain numbers.
-        height: inches of the panels.
-        columns: of the legend.
-        **settings: of ``Axes.set``, such as ``xlabel`` and ``yscale``.
+        panels: curves by title and label. A curve is its values over 0, 1, …, a pair (across,
+            values), or a triple with a dictionary of arguments of ``Axes.plot``.
+        levels: values of the vertical axis, by label, marked in every panel.
+        at: values of the horizontal axis, by label, marked in every panel.
+        ticks: ticks of the axes ``"x"`` and ``"y"``, printed as plain numbers.
+        height: height of the panels in inches.
+        columns: number of columns of the legend.
+        **settings: arguments of ``Axes.set``, such as ``xlabel`` and ``yscale``.
     """
     fig, axes = figure(1, len(panels), height=height, sharex=True, sharey=True)
     for ax, (title, curves) in zip(axes[0], panels.items(), strict=True):
         for i, (label, curve) in enumerate(curves.items()):
-            given = curve if isinstance(curve, tuple) else (np.arange(len(curve)), curve)
-            style = line_style(i, len(given[1])) | dict(*given[2:])
-            ax.plot(*given[:2], label=label, **style)
+            parts = curve if isinstance(curve, tuple) else (np.arange(len(curve)), curve)
+            style = line_style(i, len(parts[1])) | dict(*parts[2:])
+            ax.plot(*parts[:2], label=label, **style)
         for label, value in (levels or {}).items():
             ax.axhline(value, color="#000000", linewidth=0.9, linestyle=":", label=label)
         for label, value in (at or {}).items():
@@ -185,16 +189,15 @@ def plot_convergence(
     """Plot ‖h(x_t)‖_∞ and ‖∇f(x_t) + J_h(x_t)ᵀλ_t‖_∞ of several runs, on logarithmic axes.
 
     Args:
-        runs: by label the :class:`~casadi_hybrid.solver.record.history.Course` of a solve, or the result
-            that carries one.
+        runs: by label, the :class:`~casadi_hybrid.solver.record.history.Course` of a solve, or a
+            result with one.
         tol: tolerance, drawn as a line.
-        against: ``"iterations"`` or ``"seconds"``, the horizontal axis.
-        log_across: make the horizontal axis logarithmic too (iterations count from one then), for
-            methods that differ by orders of magnitude.
+        against: horizontal axis, ``"iterations"`` or ``"seconds"``.
+        log_across: use a logarithmic horizontal axis; iterations then count from one.
         title: title over both panels.
 
     Raises:
-        InputError: when there is no run, a run has no history, or ``against`` is another word.
+        InputError: without runs, for a run without history, or for another ``against``.
     """
     if not runs:
         raise InputError("runs is empty; give at least one history with its label")
@@ -204,26 +207,26 @@ def plot_convergence(
     fig, axes = figure(1, 2, height=3.6, sharex=True)
     feasible, stationary = axes[0]
     counted = f"iteration $t{' + 1' if log_across else ''}$"
-    for i, (label, given) in enumerate(runs.items()):
-        run = getattr(given, "history", given)
+    for i, (label, solve) in enumerate(runs.items()):
+        run = getattr(solve, "history", solve)
         if run is None:
             raise InputError(f"the run {label!r} has no history; solve with history=True")
         size = run.feasibility.size
         steps = getattr(run, "t", np.arange(size)) + (1 if log_across else 0)
         across = run.elapsed if against == "seconds" else steps
-        # Earlier curves on top: an oscillating one would bury what lies below it.
+        # Earlier curves lie on top: an oscillating curve hides those below it.
         style = {**line_style(i, size), "linewidth": 1.3, "zorder": 3.0 - 0.1 * i}
         if log_across:
             style["markevery"] = _log_spaced(size, i)
         feasible.plot(across, _drawable(run.feasibility), label=label, **style)
         stationary.plot(across, _drawable(run.stationarity), label=label, **style)
-    for ax, kind, what in (
-        (feasible, "feasibility", "$\\|h(x_t)\\|_\\infty$ (units of $h$)"),
-        (stationary, "stationarity",
-         "$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)"),
-    ):  # fmt: skip
+    quantities = {
+        "feasibility": "$\\|h(x_t)\\|_\\infty$ (units of $h$)",
+        "stationarity": "$\\|\\nabla f + J_h^T\\lambda_t\\|_\\infty$ (units of $f/x$)",
+    }
+    for ax, (kind, quantity) in zip(axes[0], quantities.items(), strict=True):
         ax.set_title(kind, fontsize=10)
-        ax.set(ylabel=what, yscale="log", xscale="log" if log_across else "linear")
+        ax.set(ylabel=quantity, yscale="log", xscale="log" if log_across else "linear")
         ax.set(xlabel="time (s)" if against == "seconds" else counted)
         if tol is not None:
             ax.axhline(tol, color="#000000", linewidth=0.9, linestyle=":", label="tolerance")
@@ -234,7 +237,7 @@ def plot_convergence(
 
 
 def deviation(trajectory: Array, reference: Array) -> Array:
-    """max_i |x_t,i − x_t,i^ref| for each t that both (T+1)×n trajectories reach."""
+    """Return max_i |x_t,i − x_t,i^ref| for each common t of two (T+1)×n trajectories."""
     steps = min(len(trajectory), len(reference))
     return np.asarray(np.abs(trajectory[:steps] - reference[:steps]).max(axis=1))
 
@@ -242,10 +245,10 @@ def deviation(trajectory: Array, reference: Array) -> Array:
 def _log_spaced(size: int, i: int) -> list[int]:
     """Indices of two markers a decade on a logarithmic axis, shifted curve by curve."""
     exponents = np.arange((i % len(PALETTE)) / len(PALETTE), 2 * np.log10(size) + 1)
-    found = {round(10 ** (e / 2)) - 1 for e in exponents}
-    return sorted(k for k in found if k < size)
+    indices = {round(10 ** (e / 2)) - 1 for e in exponents}
+    return sorted(k for k in indices if k < size)
 
 
 def _drawable(values: Array) -> Array:
-    """The values with what a logarithmic axis cannot show left out."""
+    """Values, with NaN in place of those outside a logarithmic axis."""
     return np.where(np.isfinite(values) & (values > 0), values, np.nan)

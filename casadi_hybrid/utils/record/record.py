@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.record.folder import writable
+from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.record.software import code_digest, versions
 
 FILE = "study.sqlite"
