@@ -139,8 +139,9 @@ def _limits_of(model: Model | None, given: Mapping[str, Any]) -> dict[str, Signa
     if given and model is None:
         raise InputError("limits are for a Plant; a plain function has no names")
     signals: dict[str, Signal] = {}
-    for kind in () if model is None else ("state", "control", "output"):
-        signals |= model.signals[kind]
+    if model is not None:
+        for kind in ("state", "control", "output"):
+            signals |= model.signals[kind]
     for name, pair in given.items():
         signal = known(name, signals, "state, control or output")
         lower, upper = pair_of(name, signal.size, pair)
@@ -289,7 +290,7 @@ class Recorder:
         if model is None or not model.limiting[0]:
             return changed
         own = [model.limits_by(model.numbers(self.plant.parameters, time)) for time in times]
-        return [a | b for a, b in zip(own, changed or [{}] * times.size, strict=True)]
+        return [{**a, **b} for a, b in zip(own, changed or [{}] * times.size, strict=True)]
 
     def _limit(self, name: str, signal: Any, changed: Sequence[Mapping[str, Any]]) -> Limits:
         """Return the limits of a quantity, with a column a time where they have changed."""
