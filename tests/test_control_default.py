@@ -9,7 +9,7 @@ import pytest
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import MPC, Model, OptimalControl, Scenarios
-from casadi_hybrid.control.solution import steady
+from casadi_hybrid.control.solution.steady import steady
 
 HELD = 1.2
 WEIGHT = 9.81
