@@ -229,8 +229,10 @@ class MPC:
         else:
             # Few iterations a step may never lead from a rejected point to a plan.
             limit = self.iterations if self._latest is self._plan else None
-            timing = {"until": until, "reserve": self._reserve, "iterations": limit}
-            solves = self._answers.answer(changed(request, before=self._latest, **timing))
+            latest, reserve = self._latest, self._reserve
+            solves = self._answers.answer(
+                changed(request, before=latest, until=until, reserve=reserve, iterations=limit)
+            )
         solver_done = clock.perf_counter()
         iterations = 0
         for outcome in solves:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,25 @@ from casadi_hybrid.control.solution.solution import Solution
 from casadi_hybrid.control.transcription.program import Block, Program, common
 from casadi_hybrid.control.transcription.terms import SAME
 from casadi_hybrid.solver.nlpsol.stats import return_status
+from casadi_hybrid.utils.status import PointStatus, StopReason
+
+
+class Ended(NamedTuple):
+    """Ending of a solve: attributes of the solver's result."""
+
+    success: bool
+    stop: StopReason
+    point: PointStatus
+    iterations: int
+    engine: str
+    kernel: str
 
 
 @dataclass(frozen=True)
 class Plan:
     """Predicted trajectory for one measurement, in the program's scaled unknowns.
 
-    ``time`` is that of its start, ``objective`` NaN without a solve, ``ended`` has attributes of
-    the solver's result.
+    ``time`` is that of its start, ``objective`` NaN and ``ended`` None without a solve.
     """
 
     problem: Problem

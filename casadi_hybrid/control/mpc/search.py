@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
-from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -15,7 +14,7 @@ import numpy as np
 
 from casadi_hybrid.control.model.signals import Array
 from casadi_hybrid.control.mpc import step as words
-from casadi_hybrid.control.mpc.plan import Plan, transferred
+from casadi_hybrid.control.mpc.plan import Ended, Plan, transferred
 from casadi_hybrid.control.mpc.problem import Problem, in_words, soft_names, softened, violated
 from casadi_hybrid.control.transcription.limits import Limits
 from casadi_hybrid.control.transcription.program import Program
@@ -27,7 +26,6 @@ from casadi_hybrid.utils.matrices import Buffered
 from casadi_hybrid.utils.status import StopReason
 
 _RESIDUALS = ("feasibility", "stationarity", "complementarity")
-_ENDED = ("success", "iterations", "stop", "point", "engine", "kernel")
 _WORDS = {
     StopReason.TIME_LIMIT: "the deadline came before the solution",
     StopReason.ITERATION_LIMIT: "the iterations were used up before the solution",
@@ -171,8 +169,8 @@ class Search:
             reason = "; ".join([*reasons, "its point is not finite"])
             return Outcome(infeasible=result.infeasible, reason=reason, report=report)
         multipliers = np.array(result.lam_x), np.array(result.lam_g)
-        ended = SimpleNamespace(**{name: getattr(result, name) for name in _ENDED})
-        f = report["objective"]
+        stop, point, f = result.stop, result.point, report["objective"]
+        ended = Ended(success, stop, point, result.iterations, result.engine, result.kernel)
         plan = Plan(self.problem, request.program, x, *multipliers, request.at, f, ended)
         usable = False
         if clock.perf_counter() < request.until - request.reserve / 2:  # half is for later work
@@ -182,14 +180,14 @@ class Search:
                 return Outcome(infeasible=result.infeasible, reason=_failure(error), report=report)
             report |= self._checked(request.program, x, g)
             usable = report["violation"] <= self.tolerance
-            if result.stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
+            if stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
                 usable = False  # the plan of another measurement
                 reasons.append("no step was found")
             elif not usable:
                 reasons.append(f"its point violates the problem by {report['violation']:.1e}")
         else:
             reasons.append("no time was left to check its point")
-        unfinished = result.stop in (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
+        unfinished = stop in (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
         if unfinished and not usable:
             x, lam_x, lam_g = map(np.array, result.last.values())
             plan = replace(plan, x=x, lam_x=lam_x, lam_g=lam_g)
