@@ -1,4 +1,4 @@
-"""Names, places and tables of C: quantities in structures, their limits, the softened problem."""
+"""Names, places and tables in C: quantities in structures, their limits, the softened problem."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ from casadi_hybrid.core.export.export import LONGEST, Export
 from casadi_hybrid.core.export.tables import braced, comment, number, structure
 from casadi_hybrid.utils.errors import InputError
 
-_KEYWORDS = frozenset((
-    *("auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else"),
-    *("enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register"),
-    *("restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef"),
-    *("union", "unsigned", "void", "volatile", "while"),
-    *("bool", "class", "delete", "new", "private", "public", "template", "this", "virtual"),
-))  # fmt: skip
+_OF_C = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while"""
+_OF_CPP = "bool class delete new private public template this virtual"
+_KEYWORDS = frozenset(f"{_OF_C} {_OF_CPP}".split())
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A member of a structure, a matrix column by column: its name in C, and where it begins."""
+    """Member of a structure, a matrix column by column: its name in C (word) and first place."""
 
     name: str
     word: str
@@ -41,120 +40,129 @@ class Quantity:
     kind: str
 
 
-def quantities(rows: Sequence[tuple[str, int, str, str]], what: str) -> list[Quantity]:
-    """The rows (name, count, unit, kind) with names of C, one each, and places."""
-    made: list[Quantity] = []
+def quantities(rows: Sequence[tuple[str, int, str, str]], prefix: str) -> list[Quantity]:
+    """Return the rows (name, count, unit, kind) with names in C and places.
+
+    A name that C cannot have begins with the prefix.
+    """
+    members: list[Quantity] = []
     for name, count, unit, kind in rows:
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
         if not word or word[0].isdigit() or word in _KEYWORDS:
-            word = f"{what}_{word}".rstrip("_")
+            word = f"{prefix}_{word}".rstrip("_")
         if len(word) > LONGEST:
             raise InputError(
                 f"{name!r} has {len(word)} characters in C, which tells no more than {LONGEST} "
                 "apart; give it a shorter name"
             )
-        if same := [other.name for other in made if other.word == word]:
+        if same := [other.name for other in members if other.word == word]:
             raise InputError(f"{name!r} and {same[0]!r} are both {word!r} in C; rename one")
-        made.append(Quantity(name, word, total(made), count, unit, kind))
-    return made
+        members.append(Quantity(name, word, total(members), count, unit, kind))
+    return members
 
 
-def total(of: Sequence[Quantity]) -> int:
-    """Number of all entries."""
-    return sum(quantity.count for quantity in of)
+def total(quantities: Sequence[Quantity]) -> int:
+    """Return the number of all entries."""
+    return sum(quantity.count for quantity in quantities)
 
 
-def members(of: Sequence[Quantity]) -> str:
-    """The members of their structure."""
-    words = (f"{q.word}[{q.count}]" if q.count > 1 else q.word for q in of)
-    units = (f" /* {comment(q.unit)} */" if q.unit else "" for q in of)
-    return "\n".join(f"    double {word};{unit}" for word, unit in zip(words, units, strict=True))
+def members(quantities: Sequence[Quantity]) -> str:
+    """Return the members of their structure."""
+    lines = []
+    for q in quantities:
+        size, unit = f"[{q.count}]" if q.count > 1 else "", f" /* {comment(q.unit)} */"
+        lines.append(f"    double {q.word}{size};{unit if q.unit else ''}")
+    return "\n".join(lines)
 
 
-def enumeration(of: Sequence[Quantity], prefix: str) -> str:
-    """Enumerators with their places."""
-    return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in of)
+def enumeration(quantities: Sequence[Quantity], prefix: str) -> str:
+    """Return enumerators with their places."""
+    return ",\n".join(f"    {prefix}_{q.word.upper()} = {q.at}" for q in quantities)
 
 
-def by_word(of: Sequence[Quantity], values: Array) -> dict[str, Any]:
-    """Values by name in C."""
-    return {q.word: number_of(values[q.at : q.at + q.count]) for q in of}
+def by_word(quantities: Sequence[Quantity], values: Array) -> dict[str, Any]:
+    """Return values by name in C."""
+    return {q.word: number_of(values[q.at : q.at + q.count]) for q in quantities}
 
 
 def table(values: Any) -> str:
-    """Numbers as an initializer; of none a zero, for C has no empty table."""
+    """Return an initializer; a single zero for no values, as C has no empty table."""
     return braced(number(v) if isinstance(v, float) else str(int(v)) for v in values)
 
 
-_SIDES = "lower", "upper"
-
-
 class LimitsInC:
-    """The limits that a problem declares: a side of each a member of a structure, with values.
+    """Limits of a problem: each side of each is a member of a structure, with a value.
 
-    That of a row whose limit is an expression is none of them, it limits the difference.
+    A row whose limit is an expression bounds a difference and is left out.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        now = {
-            (name, side): np.full(value.size, np.nan) if limits.follows(name, side) else value
-            for name, declared in limits.declared.items()
-            for side, value in zip(_SIDES, limits.now(name), strict=True)
-            if np.isfinite(getattr(declared, side)).any() and not getattr(declared, "less", False)
-        }
-        rows = [(f"{name} {side}", value.size, limits.declared[name].unit, "limit")
-                for (name, side), value in now.items()]  # fmt: skip
+        values, rows = {}, []
+        for name, declared in limits.declared.items():
+            for side, value in zip(("lower", "upper"), limits.now(name), strict=True):
+                finite = np.isfinite(getattr(declared, side)).any()
+                if not finite or getattr(declared, "less", False):
+                    continue
+                follows = limits.follows(name, side)
+                values[name, side] = np.full(value.size, np.nan) if follows else value
+                rows.append((f"{name} {side}", value.size, declared.unit, "limit"))
         self.members: list[Quantity] = quantities(rows, "limit")
-        self.values: Array = np.concatenate([*now.values(), np.zeros(0)])
-        self._at = {key: member.at for key, member in zip(now, self.members, strict=True)}
+        self.values: Array = np.concatenate([*values.values(), np.zeros(0)])
+        self._at = {key: member.at for key, member in zip(values, self.members, strict=True)}
 
-    def words(self, name: str, program: Program, softened: Program | None) -> dict[str, Any]:
-        """Words of the templates about limits, from the programs with the values of the export."""
-        upper = name.upper()
+    def words(self, upper: str, program: Program, softened: Program | None) -> dict[str, Any]:
+        """Return the words of the templates on limits, by the programs at the export."""
         return {
-            "bounds": self._bounds(program), "limited": bool(self.members),
+            "bounds": self._bounds(program),
+            "limited": bool(self.members),
             "soft_bounds": self._bounds(softened) if softened else "",
-            "limit_fields": members(self.members), "limit_count": total(self.members),
+            "limit_fields": members(self.members),
+            "limit_count": total(self.members),
             "limit_places": enumeration(self.members, f"{upper}_LIMIT"),
             "limit_values": structure(by_word(self.members, self.values)),
-        }  # fmt: skip
+        }
 
     def of_controls(self, controls: Mapping[str, Signal], side: str) -> list[int]:
-        """The place of the limit of each control on a side, -1 where it has none."""
-        places = {name: self._at.get((name, side)) for name in controls}
-        return [-1 if at is None else at + i
-                for name, at in places.items() for i in range(controls[name].size)]  # fmt: skip
+        """Return the place of the limit of each entry of the controls on a side; -1 without one."""
+        places = []
+        for name, signal in controls.items():
+            begin = self._at.get((name, side))
+            places += [-1 if begin is None else begin + i for i in range(signal.size)]
+        return places
 
     def _bounds(self, program: Program) -> str:
-        """The tables of the bounds that are limits, as initializers."""
-        found = []
+        """Return the tables of the bounds that are limits, as initializers."""
+        kinds = ("int", "int", "double", "int")[: 4 if program.following else 3]
+        initializers = []
         for key in ("lbx", "ubx", "lbg", "ubg"):
             rows = self._rows(program, key)
-            kinds = ("int", "int", "double", "int")[: 4 if program.following else 3]
-            columns = ", ".join(f"(const {kind}[]){table(row[k] for row in rows)}"
-                                for k, kind in enumerate(kinds))  # fmt: skip
-            found.append(f"{{{len(rows)}, {columns}}}")
-        return ",\n    ".join(found)
+            columns = ", ".join(
+                f"(const {kind}[]){table(row[k] for row in rows)}" for k, kind in enumerate(kinds)
+            )
+            initializers.append(f"{{{len(rows)}, {columns}}}")
+        return ",\n    ".join(initializers)
 
     def _rows(self, program: Program, key: str) -> list[tuple[int, int, float, int]]:
-        """For each bound that is a limit: its place, that of the limit, its scale, and the place of
-        the expression that it follows, else -1. Several limits of one place follow each other."""
+        """Return (place, place of the limit, scale, place of the expression or -1) of each bound.
+
+        Several limits of one place follow each other.
+        """
         begins = program.following.begins if program.following else {}
-        found = set()
-        for (name, side), at in self._at.items():
+        rows = set()
+        for (name, side), begin in self._at.items():
             size = self._limits.declared[name].lower.size if side == "upper" else 0
-            for label, own, *parts in self._limits.bounds_of(program, name):
-                if side[0] == key[0] and own == key:
-                    begin = begins.get(label)
-                    for place, entry, scale in zip(*(p.tolist() for p in parts), strict=True):
-                        of = -1 if begin is None else begin + size + entry
-                        found.add((place, at + entry, scale, of))
-        return sorted(found)
+            for label, bound, *arrays in self._limits.bounds_of(program, name):
+                if side[0] != key[0] or bound != key:
+                    continue
+                for place, entry, scale in zip(*(a.tolist() for a in arrays), strict=True):
+                    source = begins[label] + size + entry if label in begins else -1
+                    rows.add((place, begin + entry, scale, source))
+        return sorted(rows)
 
 
-_SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c", "_static.c"
-"""Files that the export of the problem itself has too."""
+_SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c"
+"""Beginnings of names of files that the export of the problem itself has too."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +170,7 @@ class Softened:
     """The softened problem of a controller.
 
     Attributes:
-        solver, program: of it, with the numbers of the export.
+        solver, program: of the softened problem, with the values of the export.
         amounts: its unknowns that are violations, with the names of limits.
         before: names of limits that were soft in the problem itself.
     """
@@ -175,41 +183,47 @@ class Softened:
     def write(
         self, folder: Path, name: str, *, loops: bool | None, cold: bool
     ) -> tuple[Export, list[str]]:
-        """Write its solver into the folder of an export; return it and the files' names."""
-        with tempfile.TemporaryDirectory() as apart:
-            written: Export = self.solver.export(
-                apart, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
+        """Write the solver into the folder of an export; return it and the names of its files."""
+        with tempfile.TemporaryDirectory() as other:
+            export: Export = self.solver.export(
+                other, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
             )
-            own = [
-                file for file in written.files
-                if not (file.startswith(_SHARED[:-1]) or file.endswith(_SHARED[-1]))
-            ]  # fmt: skip
-            for file in own:
-                shutil.copyfile(Path(apart) / file, folder / file)
-        return written, own
+            files = [f for f in export.files if not f.startswith(_SHARED)]
+            files = [f for f in files if not f.endswith("_static.c")]
+            for file in files:
+                shutil.copyfile(Path(other) / file, folder / file)
+        return export, files
 
     def words(self, name: str, program: Program) -> dict[str, Any]:
-        """Words of the templates about the softened problem; the program is the problem's own."""
-        own = self.program
-        if program.p.size != own.p.size:
+        """Return the words of the templates; the program is that of the problem itself."""
+        soft = self.program
+        if program.p.size != soft.p.size:
             raise AssertionError("the softened problem has other parameters")
-        x = common(program.variables, own.variables)
-        g = common(program.constraints, own.constraints)
-        of, blocks = zip(*self.amounts, strict=True)
+        x = common(program.variables, soft.variables)
+        g = common(program.constraints, soft.constraints)
+        labels, blocks = zip(*self.amounts, strict=True)
         sizes = [block.where.size for block in blocks]
-        names = quantities([(label, 1, "", "") for label in dict.fromkeys(of)], "limit")
-        at = {quantity.name: quantity.at for quantity in names}
+        names = quantities([(label, 1, "", "") for label in dict.fromkeys(labels)], "limit")
+        begins = {quantity.name: quantity.at for quantity in names}
+        tables = {
+            "hard_x": x[0],
+            "soft_x": x[1],
+            "hard_g": g[0],
+            "soft_g": g[1],
+            "soft_after_x": soft.after["x"],
+            "soft_after_g": soft.after["g"],
+            "was_soft": [quantity.name in self.before for quantity in names],
+            "amount_x": np.concatenate([block.where for block in blocks]),
+            "amount_scale": np.concatenate([block.scale.ravel(order="F") for block in blocks]),
+            "amount_of": np.repeat([begins[label] for label in labels], sizes),
+        }
         return {
-            "common_x": x.shape[1], "hard_x": table(x[0]), "soft_x": table(x[1]),
-            "common_g": g.shape[1], "hard_g": table(g[0]), "soft_g": table(g[1]),
-            "soft_after_x": table(own.after["x"]),
-            "soft_after_g": table(own.after["g"]),
+            "common_x": x.shape[1],
+            "common_g": g.shape[1],
             "violation_places": enumeration(names, f"{name.upper()}_VIOLATED"),
-            "violations": len(names), "violated_names": [q.name for q in names],
+            "violations": len(names),
+            "violated_names": [quantity.name for quantity in names],
             "first_violated": names[0].word.upper(),
-            "was_soft": table(quantity.name in self.before for quantity in names),
             "amounts": sum(sizes),
-            "amount_x": table(np.concatenate([b.where for b in blocks])),
-            "amount_scale": table(np.concatenate([b.scale.ravel(order="F") for b in blocks])),
-            "amount_of": table(np.repeat([at[label] for label in of], sizes)),
-        }  # fmt: skip
+            **{label: table(entries) for label, entries in tables.items()},
+        }

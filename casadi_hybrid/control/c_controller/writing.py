@@ -1,4 +1,4 @@
-"""Writes a controller around an exported solver: what goes in and comes out has names and units."""
+"""Writes a controller in C around an exported solver: inputs and outputs have names and units."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Law:
     """A control law to be written.
 
     Attributes:
-        ocp, program: the problem, of scenarios the one in common, with the numbers of the export.
-        parts: by the prefix of each part of the program the parameters that are its own.
+        ocp, program: the problem, of scenarios the nominal one, with the values of the export.
+        parts: by the prefix of each part of the program the parameters that it fixes.
         limits: by name.
-        default, words: the controls where there is no plan, and the same in words.
+        default, words: the controls without a plan, and the same in words.
         tolerance: the largest violation of a plan that is used, in scaled units.
-        shifted: whether a step is an interval after the one before.
-        softened: the softened problem, where there is one.
+        shifted: true if a step is an interval after the one before.
+        softened: the softened problem, if there is one.
         ahead, delay: (x, sent, p, t) → x so many seconds later; see :meth:`Delay.by_intervals`.
-        deadline: seconds for a step, where there is a clock.
+        deadline: seconds for a step, if there is a clock.
     """
 
     ocp: Statement
@@ -63,11 +63,6 @@ class Law:
     ahead: ca.Function | None = None
     delay: float = 0.0
     deadline: float = np.inf
-
-    @property
-    def first(self) -> str:
-        """The prefix of the part that counts where one does."""
-        return next(iter(self.parts))
 
     @property
     def functions(self) -> dict[str, ca.Function]:
@@ -94,183 +89,211 @@ def export_law(
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
     if name is None:
         name = re.sub("[^A-Za-z0-9]+", "_", law.program.name).strip("_").lower()
-    written: Export = solver.export(
-        folder, name, loop=loop, loops=loops, cold=cold, **law.program.arguments
-    )
-    relaxed, files, at = None, list(written.files), written.folder
+    arguments = law.program.arguments
+    export: Export = solver.export(folder, name, loop=loop, loops=loops, cold=cold, **arguments)
+    softened, files, target = None, list(export.files), export.folder
     if law.softened is not None:
-        relaxed, more = law.softened.write(at, name, loops=loops, cold=cold)
-        files += more
+        softened, names = law.softened.write(target, name, loops=loops, cold=cold)
+        files += names
+    texts = {}
     for label, function in law.functions.items():
-        files.append(f"{name}_{label}.c")
-        text = text_of_functions([named(function, f"{name}_{label}")], f"{name}_{label}")
-        (at / files[-1]).write_text(text, encoding="utf-8")
-    words = _words(law, written, relaxed)
-    rows = _memory(law, written, relaxed, words)
-    words["memory_table"] = listing([(what, str(size)) for what, size in rows])
+        word = f"{name}_{label}"
+        texts[f"{word}.c"] = text_of_functions([named(function, word)], word)
+    words = _words(law, export, softened)
+    rows = _memory(law, export, softened, words)
+    words["memory_table"] = listing([(label, str(size)) for label, size in rows])
     for template in ("NAME_control.h", "NAME_control.c", "cortex-m7.cmake"):
-        files.append(template.replace("NAME", name))
-        text = filled((_TEMPLATES / template).read_text("utf-8"), words)
-        (at / files[-1]).write_text(text, encoding="utf-8")
-    readme = at / "README.md"
-    section, rest = filled((_TEMPLATES / "README.md").read_text("utf-8"), words).split("## Files\n")
+        texts[template.replace("NAME", name)] = _filled(template, words)
+    for file, text in texts.items():
+        (target / file).write_text(text, encoding="utf-8")
+    readme = target / "README.md"
+    section, rest = _filled("README.md", words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
     page = page.replace("| `main.c` | an", f"{rest}| `main.c` | of the solver alone: an")
     readme.write_text(page, encoding="utf-8")
-    return replace(written, files=tuple(sorted(files)), controller=rows[-1][1])
+    return replace(export, files=tuple(sorted([*files, *texts])), controller=rows[-1][1])
 
 
-def _words(law: Law, written: Export, relaxed: Export | None) -> dict[str, Any]:
-    """Words of the templates."""
-    ocp, program, upper = law.ocp, law.program, written.name.upper()
-    controls = ocp.model.signals["control"]
+def _filled(template: str, words: Mapping[str, Any]) -> str:
+    return filled((_TEMPLATES / template).read_text("utf-8"), words)
+
+
+def _words(law: Law, export: Export, softened: Export | None) -> dict[str, Any]:
+    """Return the words of the templates."""
+    ocp, program, upper = law.ocp, law.program, export.name.upper()
+    states, controls = ocp.model.signals["state"], ocp.model.signals["control"]
     inputs = _inputs(law)
-    outputs = quantities(
-        [(name, s.size, s.unit, "control") for name, s in controls.items()], "control"
-    )
+    rows = [(name, s.size, s.unit, "control") for name, s in controls.items()]
+    outputs = quantities(rows, "control")
     limits = LimitsInC(law.limits)
-    place = {quantity.name: quantity for quantity in inputs}
-    many = total(outputs)
+    input_of = {quantity.name: quantity for quantity in inputs}
     N = ocp.intervals if law.shifted else 1
-    begun = [(program.variables[prefix + name], place[name])
-             for prefix in law.parts for name in ocp.model.signals["state"]]  # fmt: skip
-    blocks = [program.variables[law.first + name] for name in controls]
+    first = next(iter(law.parts))
+    blocks = [program.variables[first + name] for name in controls]
     by_interval = [block.where.reshape(block.shape, order="F")[:, :N] for block in blocks]
-    shown = list(program.variables.items())
-    readable = quantities([(name, b.where.size, "", "") for name, b in shown], "variable")
+    trajectories = program.variables.values()
+    rows = [(name, block.where.size, "", "") for name, block in program.variables.items()]
+    readable = quantities(rows, "variable")
     values = np.zeros(total(inputs))
-    places = _from(law, place, values.size, outputs)
-    known = (places >= 0) & (places < values.size)
-    values[places[known]] = program.p[known]
-    later = program.after
+    sources = _sources(law, input_of, values.size, outputs)
+    is_input = (sources >= 0) & (sources < values.size)
+    values[sources[is_input]] = program.p[is_input]
+    after = program.after
     if not law.shifted:
-        later = {"x": np.arange(program.n), "g": np.arange(program.m)}
-    soft_words = law.softened.words(written.name, program) if law.softened else {}
-    # For each unknown that a measured state begins which violation is that of its limits.
-    violation = {label: k for k, label in enumerate(soft_words.get("violated_names", ()))}
-    exceeded = [violation.get(q.name, -1) for _, q in begun for _ in range(q.count)]
+        after = {"x": np.arange(program.n), "g": np.arange(program.m)}
+    period = "The duration is free and no period follows from it: call a step whenever you measure"
+    if ocp.free_duration is None:
+        length = ocp.length * float(ocp.fractions[1])
+        period = f"Call a step once an interval, every {length:g} of the model's time"
+    relaxed = law.softened.words(export.name, program) if law.softened else {}
+    # For each unknown that a measured state sets, the violation of the limits of this state.
+    violation = {label: k for k, label in enumerate(relaxed.get("violated_names", ()))}
+    starts = [
+        (program.variables[part + name], input_of[name]) for part in law.parts for name in states
+    ]
+    violated = [violation.get(q.name, -1) for _, q in starts for _ in range(q.count)]
+    stop_words = f", `{export.name}_stop_word(controller.out.stop)` why" if export.cold else ""
+    tables: dict[str, Any] = {
+        "from": sources if sources.size else [-1],
+        "start_x": np.concatenate([block.where[: q.count] for block, q in starts]),
+        "start_of": np.concatenate([q.at + np.arange(q.count) for _, q in starts]),
+        "start_scale": np.concatenate([block.scale[:, 0] for block, _ in starts]),
+        "start_violated": violated,
+        "control_x": np.vstack(by_interval).ravel(order="F"),
+        "control_scale": np.concatenate([block.scale[:, 0] for block in blocks]),
+        "control_lower": limits.of_controls(controls, "lower"),
+        "control_upper": limits.of_controls(controls, "upper"),
+        "default": law.default,
+        "applied": first_guess(ocp.model, "control"),
+        "after_x": after["x"],
+        "after_g": after["g"],
+        "read_begin": np.cumsum([0, *(quantity.count for quantity in readable)]),
+        "read_x": np.concatenate([block.where for block in trajectories]),
+        "read_scale": np.concatenate([block.scale.ravel(order="F") for block in trajectories]),
+    }
     words: dict[str, Any] = {
-        "NAME": written.name, "UPPER": upper, "softened": relaxed is not None,
-        "first_violated": "", "hard": relaxed is None, "warm_only": written.cold is None,
-        "delay": law.ahead is not None, "delay_seconds": repr(law.delay),
-        "sent": law.ahead.size2_in(1) if law.ahead else 0, "follows": program.following is not None,
+        "NAME": export.name,
+        "UPPER": upper,
+        "softened": softened is not None,
+        "first_violated": "",
+        "hard": softened is None,
+        "warm_only": export.cold is None,
+        "clock": export.cold is not None,
+        "stop_said": stop_words,
+        "max_time": number(law.deadline),
+        "delay": law.ahead is not None,
+        "delay_seconds": repr(law.delay),
+        "sent": law.ahead.size2_in(1) if law.ahead else 0,
+        "follows": program.following is not None,
         "followed": program.following.function.numel_out(0) if program.following else 0,
-        "state_count": ocp.model.size("state"), "starts": len(exceeded),
-        "time_from": f"v[{place['time'].at}]" if "time" in place else "0.0",
-        "period": (
-            f"Call a step once an interval, every {ocp.length * float(ocp.fractions[1]):g} of the "
-            "model's time" if ocp.free_duration is None else
-            "The duration is free and no period follows from it: call a step whenever you measure"
-        ),
-        "input_fields": members(inputs), "input_places": enumeration(inputs, f"{upper}_IN"),
-        "inputs": values.size, "output_fields": members(outputs),
-        "output_places": enumeration(outputs, f"{upper}_OUT"), "outputs": many,
+        "state_count": ocp.model.size("state"),
+        "starts": len(violated),
+        "timed": "time" in input_of,
+        "time_at": input_of["time"].at if "time" in input_of else -1,
+        "time_from": f"v[{input_of['time'].at}]" if "time" in input_of else "0.0",
+        "period": period,
+        "input_fields": members(inputs),
+        "input_places": enumeration(inputs, f"{upper}_IN"),
+        "inputs": values.size,
+        "output_fields": members(outputs),
+        "output_places": enumeration(outputs, f"{upper}_OUT"),
+        "outputs": total(outputs),
         "trajectories": ",\n".join(f"    {upper}_READ_{q.word.upper()}" for q in readable),
         "lengths": "\n".join(
             f"#define {upper}_LENGTH_{q.word.upper()} {q.count}" for q in readable
         ),
-        "plan_places": N * many, "intervals": N,
-        "clock": written.cold is not None, "default_words": comment(law.words),
-        "stop_said": (
-            f", `{written.name}_stop_word(controller.out.stop)` why" if written.cold else ""
-        ),
-        "max_time": number(law.deadline), "timed": "time" in place,
-        "time_at": place["time"].at if "time" in place else -1,
-        "from": table(places if places.size else [-1]),
-        "start_x": table(np.concatenate([b.where[: q.count] for b, q in begun])),
-        "start_of": table(np.concatenate([q.at + np.arange(q.count) for _, q in begun])),
-        "start_scale": table(np.concatenate([b.scale[:, 0] for b, _ in begun])),
-        "start_violated": table(exceeded),
-        "control_x": table(np.vstack(by_interval).ravel(order="F")),
-        "control_scale": table(np.concatenate([block.scale[:, 0] for block in blocks])),
-        **{f"control_{side}": table(limits.of_controls(controls, side))
-           for side in ("lower", "upper")},
-        "default": table(law.default), "after_x": table(later["x"]),
-        "after_g": table(later["g"]),
-        "read_begin": table(np.cumsum([0, *(q.count for q in readable)])),
-        "read_places": program.n, "read_x": table(np.concatenate([b.where for _, b in shown])),
-        "read_scale": table(np.concatenate([b.scale.ravel(order="F") for _, b in shown])),
-        "written": structure(by_word(inputs, values)), "tolerance": number(law.tolerance),
-        "applied": table(first_guess(ocp.model, "control")),
-        "first_input": inputs[0].word, "first_unit": inputs[0].unit or "its unit",
-        "first_output": outputs[0].word, "first_output_unit": outputs[0].unit or "its unit",
-        "table": listing([
-            (q.kind, f"`{where}.{q.word}` | {q.count} | {q.unit or '-'} | {q.name}")
-            for where, of in (("inputs", inputs), ("outputs", outputs),
-                              ("controller.limits", limits.members))
-            for q in of
-        ]),
-    }  # fmt: skip
-    own = law.softened.program if law.softened else None
-    words |= limits.words(written.name, program, own) | soft_words
-    for label, f in law.functions.items():  # with the places that it works in
-        words |= {f"{label}_{kind}": max(1, getattr(f, f"sz_{kind}")())
-                  for kind in ("arg", "res", "iw", "w")}  # fmt: skip
-    words["first_limit"] = limits.members[0].word if limits.members else ""
+        "plan_places": N * total(outputs),
+        "intervals": N,
+        "read_places": program.n,
+        "default_words": comment(law.words),
+        "written": structure(by_word(inputs, values)),
+        "tolerance": number(law.tolerance),
+        "first_input": inputs[0].word,
+        "first_unit": inputs[0].unit or "its unit",
+        "first_output": outputs[0].word,
+        "first_output_unit": outputs[0].unit or "its unit",
+        "first_limit": limits.members[0].word if limits.members else "",
+    }
+    structures = {"inputs": inputs, "outputs": outputs, "controller.limits": limits.members}
+    words["table"] = listing(
+        [
+            (q.kind, f"`{name}.{q.word}` | {q.count} | {q.unit or '-'} | {q.name}")
+            for name, structure_members in structures.items()
+            for q in structure_members
+        ]
+    )
+    words |= {label: table(entries) for label, entries in tables.items()}
+    words |= limits.words(upper, program, law.softened.program if law.softened else None) | relaxed
+    for label, function in law.functions.items():  # sizes of its work arrays
+        for kind in ("arg", "res", "iw", "w"):
+            words[f"{label}_{kind}"] = max(1, getattr(function, f"sz_{kind}")())
     return words
 
 
 def _memory(
-    law: Law, written: Export, relaxed: Export | None, words: Mapping[str, Any]
+    law: Law, export: Export, softened: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
-    """Memory of a controller on this machine: doubles, and integers rounded up to eight bytes."""
-    numbers = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
-    memories, integers = [written.memory], 2
-    rows = [("input and output of the solver", written.input + written.output)]
-    if relaxed is not None:
-        memories.append(relaxed.memory)
-        rows.append(("of the softened one", relaxed.input + relaxed.output))
-        numbers += words["violations"] + 1
+    """Return the memory of a controller on this machine in bytes, part by part.
+
+    Integers are rounded up to eight bytes.
+    """
+    doubles = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
+    memories, integers = [export.memory], 2
+    rows = [("input and output of the solver", export.input + export.output)]
+    if softened is not None:
+        memories.append(softened.memory)
+        rows.append(("of the softened one", softened.input + softened.output))
+        doubles += words["violations"] + 1
         integers += 3
     if law.ahead is not None:
         places = sum(words[f"ahead_{kind}"] for kind in ("arg", "res", "w"))
         memories.append(8 * (places + (words["ahead_iw"] + 1) // 2))
-        numbers += words["sent"] * words["outputs"]
+        doubles += words["sent"] * words["outputs"]
     rows.insert(0, ("memory of a solve", max(memories)))
-    rows.append(("plan, limits, controls", 8 * (numbers + 1) + 8 * ((integers + 1) // 2)))
-    rows.append((f"`sizeof({written.name}_controller)`", sum(size for _, size in rows)))
+    rows.append(("plan, limits, controls", 8 * (doubles + 1) + 8 * ((integers + 1) // 2)))
+    rows.append((f"`sizeof({export.name}_controller)`", sum(size for _, size in rows)))
     return rows
 
 
 def _inputs(law: Law) -> list[Quantity]:
-    """The measured state, time where the problem depends on it, parameters and references."""
+    """Return the measured state, time if the problem depends on it, parameters and references."""
     ocp = law.ocp
     rows = [(name, s.size, s.unit, "state") for name, s in ocp.model.signals["state"].items()]
     rows += [("time", 1, "", "time")] * _timed(law)
     for name, signal in _given(ocp).items():
-        columns = ocp.intervals + 1 if signal.varying else 1
-        own = [set(fixed) for fixed in law.parts.values()]
-        if not all(name in fixed for fixed in own):
-            kind = "reference" if signal.varying else "parameter"
-            rows.append((name, signal.size * columns, signal.unit, kind))
+        if all(name in fixed for fixed in law.parts.values()):
+            continue
+        columns, kind = (ocp.intervals + 1, "reference") if signal.varying else (1, "parameter")
+        rows.append((name, signal.size * columns, signal.unit, kind))
     return quantities(rows, "input")
 
 
 def _timed(law: Law) -> bool:
-    """Return if costs, rows or dynamics depend on the time at the start."""
-    nlp, known = law.program.nlp, law.program.parameters
+    """Return true if costs, rows or dynamics depend on the time at the start."""
+    nlp, parameters = law.program.nlp, law.program.parameters
     rows = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.vertcat(nlp["f"], nlp["g"])])
     used = {int(column) for column in np.unique(rows.jac_sparsity(0, 1).get_triplet()[1])}
-    times = (known.get(f"{prefix}time") for prefix in law.parts)
+    times = (parameters.get(f"{prefix}time") for prefix in law.parts)
     return any(time is not None and used.intersection(time.where.tolist()) for time in times)
 
 
 def _given(ocp: Statement) -> dict[str, Signal]:
-    """Inputs of a step by name, without the controls applied before, which the controller knows."""
+    """Return the parameters of a step by name; the controller knows the controls before."""
     unknown = {*ocp.freed, *ocp.lagged}
     return {name: signal for name, signal in ocp.given.items() if name not in unknown}
 
 
-def _from(law: Law, place: Mapping[str, Quantity], total: int, outputs: Sequence[Quantity]) -> Any:
-    """For each parameter of the program where it is from."""
-    found = np.full(law.program.p.size, -1)
-    controls = {quantity.name: total + quantity.at for quantity in outputs}
-    at = {name: place[name].at for name in (*_given(law.ocp), "time") if name in place}
-    applied = {name: controls[control] for name, control in law.ocp.lagged.items()}
-    applied |= {f"initial {name}": place[name].at for name in law.ocp.fixed}
+def _sources(
+    law: Law, input_of: Mapping[str, Quantity], count: int, outputs: Sequence[Quantity]
+) -> Any:
+    """Return the place of each parameter of the program among inputs, then outputs; or -1."""
+    sources = np.full(law.program.p.size, -1)
+    output_at = {quantity.name: count + quantity.at for quantity in outputs}
+    in_all = {name: output_at[control] for name, control in law.ocp.lagged.items()}
+    in_all |= {f"initial {name}": input_of[name].at for name in law.ocp.fixed}
     for prefix, fixed in law.parts.items():
-        own = {name: begin for name, begin in at.items() if name not in fixed}
-        for name, begin in {**own, **applied}.items():
+        names = [n for n in (*_given(law.ocp), "time") if n in input_of and n not in fixed]
+        for name, begin in {**{n: input_of[n].at for n in names}, **in_all}.items():
             if (block := law.program.parameters.get(prefix + name)) is not None:
-                found[block.where] = begin + np.arange(block.where.size)
-    return found
+                sources[block.where] = begin + np.arange(block.where.size)
+    return sources

@@ -1,4 +1,4 @@
-"""The extended Kalman filter that carries what a window has left behind.
+"""Extended Kalman filter of the measurements that have left a window.
 
 The state ξ = (x, θ) has the free parameters below the model's states. Linearized at ξ̂,
 
@@ -27,7 +27,7 @@ from casadi_hybrid.control.model.signals import Array
 from casadi_hybrid.control.model.steps import nothing, plain_step, symbols_of
 
 LEAST = 1e-6
-"""The least deviation of a direction as a part of its entries' own, of their scales without any."""
+"""Least deviation of a direction, as a part of the deviations of its entries or their scales."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,20 @@ class Gaussian:
     covariance: Array
 
     def whitening(self, scale: Array) -> Array:
-        """Return S with SᵀS = P⁻¹, of P with least directions up."""
+        """Return S with SᵀS = P⁻¹, after P is raised to the least deviations."""
         P = self.covariance
-        own = np.sqrt(np.maximum(P.diagonal(), 0.0))
-        own = np.where(own > LEAST**2 * scale, own, scale)  # else it is none, but for rounding
-        values, vectors = np.linalg.eigh(P / np.outer(own, own))
-        return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / own)
+        std = np.sqrt(np.maximum(P.diagonal(), 0.0))
+        std = np.where(std > LEAST**2 * scale, std, scale)  # below, it is zero but for rounding
+        values, vectors = np.linalg.eigh(P / np.outer(std, std))
+        return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / std)
 
 
 @dataclass(frozen=True)
 class Place:
-    """A grid point of a window and the interval after it.
+    """Grid point of a window and the interval after it.
 
-    p has the model's own parameters, free ones as estimated; ``before`` and ``held`` are the
-    controls before and after the point; y is NaN for what was lost.
+    p has the model's parameters, free ones as estimated; ``before`` and ``held`` are the controls
+    before and after the point; y is NaN for lost measurements.
     """
 
     x: Array
@@ -65,10 +65,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Filter:
-    """The recursion of the module's docstring for one model.
+    """Recursion of the module's docstring for one model.
 
-    ``free`` are places of the free parameters in the model's, ``noise`` is R, ``process`` Q;
-    :func:`linear_step` and :func:`linear_sensors` make the others.
+    ``free`` are places of the free parameters among the model's, ``noise`` is R, ``process`` Q;
+    :func:`linear_step` and :func:`linear_sensors` make ``move`` and ``see``.
     """
 
     free: list[int]
@@ -79,17 +79,17 @@ class Filter:
 
     def measured(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution given the measurement at a point."""
-        there = np.flatnonzero(np.isfinite(at.y))
-        if not there.size:
+        finite = np.flatnonzero(np.isfinite(at.y))
+        if not finite.size:
             return now
-        seen, by_x, by_p = (part.full() for part in self.see(at.x, at.z, at.before, at.p, at.time))
-        H = np.hstack((by_x, by_p[:, self.free]))[there]
-        R = self.noise[np.ix_(there, there)]
+        h, by_x, by_p = (part.full() for part in self.see(at.x, at.z, at.before, at.p, at.time))
+        H = np.hstack((by_x, by_p[:, self.free]))[finite]
+        R = self.noise[np.ix_(finite, finite)]
         P, m = now.covariance, now.mean
-        gain = np.linalg.solve(H @ P @ H.T + R, H @ P).T
-        rest = np.eye(m.size) - gain @ H
-        error = at.y[there] - seen.ravel()[there] - H @ (m - self.estimate(at))
-        return Gaussian(m + gain @ error, _even(rest @ P @ rest.T + gain @ R @ gain.T))
+        K = np.linalg.solve(H @ P @ H.T + R, H @ P).T
+        rest = np.eye(m.size) - K @ H
+        error = at.y[finite] - h.ravel()[finite] - H @ (m - self.estimate(at))
+        return Gaussian(m + K @ error, _symmetric(rest @ P @ rest.T + K @ R @ K.T))
 
     def moved(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution one period later."""
@@ -97,9 +97,9 @@ class Filter:
         n, free = at.x.size, len(self.free)
         A = np.eye(n + free)
         A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
-        here = self.estimate(at)
-        mean = np.concatenate((after.ravel(), here[n:])) + A @ (now.mean - here)
-        return Gaussian(mean, _even(A @ now.covariance @ A.T + self.process))
+        estimate = self.estimate(at)
+        mean = np.concatenate((after.ravel(), estimate[n:])) + A @ (now.mean - estimate)
+        return Gaussian(mean, _symmetric(A @ now.covariance @ A.T + self.process))
 
     def step(self, at: Place) -> Array:
         """Return ξ one period after a point."""
@@ -111,7 +111,7 @@ class Filter:
         return np.concatenate((at.x, at.p[self.free]))
 
 
-def _even(matrix: Array) -> Array:
+def _symmetric(matrix: Array) -> Array:
     return np.asarray((matrix + matrix.T) / 2.0)
 
 
@@ -126,13 +126,14 @@ def linear_step(model: Model, step: Any, period: float) -> ca.Function:
 def linear_sensors(model: Model, sensors: Sensors) -> ca.Function:
     """Return (x, z, u, p, t) → y and its derivatives by x and p, of z by the model's equations."""
     x, z, _, p, _ = symbols = model.arguments
-    seen = sensors.function(*symbols)
-    by_x, by_p = ca.jacobian(seen, x), ca.jacobian(seen, p)
+    h = sensors.function(*symbols)
+    by_x, by_p = ca.jacobian(h, x), ca.jacobian(h, p)
     if model.size("algebraic"):
+        # The implicit function theorem gives ∂z/∂(x, p).
         equations = model.moves.equations(*symbols)
-        follow = -ca.solve(ca.jacobian(equations, z), ca.horzcat(
-            ca.jacobian(equations, x), ca.jacobian(equations, p)))  # fmt: skip
-        change = ca.mtimes(ca.jacobian(seen, z), follow)
+        by_both = ca.horzcat(ca.jacobian(equations, x), ca.jacobian(equations, p))
+        dz = -ca.solve(ca.jacobian(equations, z), by_both)
+        change = ca.mtimes(ca.jacobian(h, z), dz)
         n = int(x.numel())
         by_x, by_p = by_x + change[:, :n], by_p + change[:, n:]
-    return ca.Function("see", symbols, [seen, ca.densify(by_x), ca.densify(by_p)])
+    return ca.Function("see", symbols, [h, ca.densify(by_x), ca.densify(by_p)])

@@ -36,15 +36,15 @@ from casadi_hybrid.utils.inputs import positive
 
 @dataclass(frozen=True)
 class Unknown:
-    """A parameter of the model that is estimated; every number is one, or one an entry.
+    """Parameter of the model that is estimated; every value is a number, or one an entry.
 
     Attributes:
         std: standard deviation of the prior.
         guess: mean of the prior; the model's value by default.
         lower, upper: limits.
         scale: typical size; the model's by default.
-        drift: standard deviation of its change over a period, which keeps it from being believed
-            for ever; it enters when the window moves on, within a window the parameter is constant.
+        drift: standard deviation of its change over a period, so that new measurements always
+            count. It enters when the window moves on; within a window the parameter is constant.
     """
 
     std: Any
@@ -57,15 +57,15 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Record:
-    """One step of an estimator.
+    """Record of one step of an estimator.
 
     Attributes:
-        time: of it.
-        success: whether the window was solved; without it the estimate is a prediction.
-        status: the solver's word.
+        time: of the step.
+        success: true if the window was solved; otherwise the estimate is a prediction.
+        status: of the solver.
         iterations: of the solver.
         seconds: of the whole step.
-        measured: number of measured numbers in the window.
+        measured: number of measured values in the window.
         costs: measurements, disturbance, arrival.
         parameters: the free ones by name, as estimated.
     """
@@ -81,57 +81,70 @@ class Record:
 
 
 class Estimator:
-    """An estimate that is asked for by name, and the records of its steps; arguments as of MHE.
+    """Base class: an estimate and the records of its steps; arguments as of :class:`MHE`.
 
     Attributes:
         model, period, sensors: of the plant.
         scheme, unknowns: the step of the model, and the free parameters by name.
         record, records: of the last step, of all since the start. A loop that runs for days deletes
-            them, but for the last: ``del mhe.records[:-1]``.
+            all but the last: ``del mhe.records[:-1]``.
     """
 
     _of_daes = True
 
     def __init__(
-        self, model: Model, period: float, *, noise: Any, prior: Any, process: Any = None,
-        outputs: Sequence[str] | None = None, x0: Any = None, u0: Any = None,
-        free: Mapping[str, Any] | None = None, step: RungeKutta | Integrator | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Model,
+        period: float,
+        *,
+        noise: Any,
+        prior: Any,
+        process: Any = None,
+        outputs: Sequence[str] | None = None,
+        x0: Any = None,
+        u0: Any = None,
+        free: Mapping[str, Any] | None = None,
+        step: RungeKutta | Integrator | None = None,
+    ) -> None:
         self.sensors = Sensors(model, outputs)
         if model.size("algebraic") and not self._of_daes:
             raise InputError(f"{model.name} has algebraic states, which EKF cannot take; use MHE")
         self.model, self.period = model, positive(period, "period")
         states, n = model.places("state"), model.size("state")
         self._noise = covariance_of(noise, self.sensors.places, "noise")
-        for what, given, of in (("noise", noise, self.sensors.places), ("prior", prior, states)):
-            if missing := [name for name in of if isinstance(given, Mapping) and name not in given]:
-                raise InputError(f"{what} lacks {', '.join(map(repr, missing))}")
+        for label, std, names in (("noise", noise, self.sensors.places), ("prior", prior, states)):
+            missing = [n for n in names if n not in std] if isinstance(std, Mapping) else []
+            if missing:
+                raise InputError(f"{label} lacks {', '.join(map(repr, missing))}")
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
         self.unknowns = _unknowns(model, free)
         # Covariances of ξ: the states, below them the free parameters.
-        self._prior, drift = (
-            np.diag(np.append(np.zeros(n), self._stacked(key) ** 2)) for key in ("std", "drift")
-        )
+        self._prior = np.diag(np.append(np.zeros(n), self._stacked("std") ** 2))
         self._prior[:n, :n] = covariance_of(prior, states, "prior")
-        self._process = drift[:n, :n] = covariance_of(process, states, "process")
-        self._start, rest = first_guess(model, "state"), first_guess(model, "control")
-        self._u0 = rest if u0 is None else np.asarray(model.vector("control", u0, "u0"))
+        self._process = covariance_of(process, states, "process")
+        change = np.diag(np.append(np.zeros(n), self._stacked("drift") ** 2))
+        change[:n, :n] = self._process
+        self._start = first_guess(model, "state")
+        self._u0 = first_guess(model, "control")
+        if u0 is not None:
+            self._u0 = np.asarray(model.vector("control", u0, "u0"))
         self.scheme = step_of(model, step, RungeKutta())
-        places = model.places("parameter")
-        at = [i for name in self.unknowns for i in range(places[name].start, places[name].stop)]
+        rows = model.places("parameter")
+        free_rows = [i for name in self.unknowns for i in range(rows[name].start, rows[name].stop)]
         move = linear_step(model, self.scheme, self.period)
-        self._filter = Filter(at, self._noise, drift, move, linear_sensors(model, self.sensors))
+        see = linear_sensors(model, self.sensors)
+        self._filter = Filter(free_rows, self._noise, change, move, see)
         self.reset(x0)
 
     def __repr__(self) -> str:
         kind, measured = type(self).__name__, ", ".join(self.sensors.places)
-        said = [f"{measured} every {self.period:g}"]
-        said += [f"window {self.N}"] if hasattr(self, "N") else []
-        said.append("noise " + ", ".join(f"{std:.3g}" for std in np.sqrt(np.diag(self._noise))))
-        said += [f"free {name} (std {number(unknown.std)}, drift {number(unknown.drift)})"
-                 for name, unknown in self.unknowns.items()]  # fmt: skip
-        return f"<{kind} of {self.model.name!r}: {', '.join(said)}>"
+        parts = [f"{measured} every {self.period:g}"]
+        parts += [f"window {self.N}"] if hasattr(self, "N") else []
+        parts.append("noise " + ", ".join(f"{std:.3g}" for std in np.sqrt(np.diag(self._noise))))
+        for name, unknown in self.unknowns.items():
+            parts.append(f"free {name} (std {number(unknown.std)}, drift {number(unknown.drift)})")
+        return f"<{kind} of {self.model.name!r}: {', '.join(parts)}>"
 
     def reset(self, x0: Any = None) -> None:
         """Forget all measurements; the next step is the first.
@@ -149,10 +162,10 @@ class Estimator:
     ) -> None:
         """Make functions, solver and memory before the loop, by a step that is forgotten.
 
-        The arguments are those of a step; the estimator stays as it was.
+        The arguments are those of :meth:`step`; the estimator stays as it was.
 
         Raises:
-            InputError: for numbers that do not fit.
+            InputError: for values that do not fit.
         """
         twin: Any = copy(self)
         twin.records = self.records.copy()
@@ -167,7 +180,7 @@ class Estimator:
 
     @property
     def success(self) -> bool:
-        """True if the last window was solved, or the estimate of a filter is finite."""
+        """True if the last window was solved, or the filter's estimate is finite."""
         return self.record.success
 
     @property
@@ -183,8 +196,8 @@ class Estimator:
         return {name: number(free[where]) for name, where in places.items()}
 
     def _keep(self, record: Record, instead: str) -> None:
-        """Add the record of a step; the first without success since the start is a warning."""
-        if not record.success and all(one.success for one in self.records):
+        """Add the record of a step; warn of the first failure since the start."""
+        if not record.success and all(earlier.success for earlier in self.records):
             kind = type(self).__name__
             warn(
                 f"{kind} of {self.model.name}: the step at time {record.time:g} failed "
@@ -207,11 +220,11 @@ class Estimator:
         return now
 
 
-def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknown]:
-    """The unknown parameters by name, in the model's order, their defaults filled in."""
+def _unknowns(model: Model, free: Mapping[str, Any] | None) -> dict[str, Unknown]:
+    """Return the unknown parameters by name, in the model's order, their defaults filled in."""
     keys = [part.name for part in fields(Unknown)]
-    found: dict[str, Unknown] = {}
-    for name, entry in by_name(given, "free").items():
+    unknowns: dict[str, Unknown] = {}
+    for name, entry in by_name(free, "free").items():
         signal = known(name, model.signals["parameter"], "parameter")
         if signal.varying:
             raise InputError(f"free[{name!r}] is a reference; only a parameter can be free")
@@ -220,34 +233,34 @@ def _unknowns(model: Model, given: Mapping[str, Any] | None) -> dict[str, Unknow
             known(key, dict.fromkeys(keys), f"entry of free[{name!r}],")
         if not isinstance(values, Mapping) or "std" not in values:
             raise InputError(f"free[{name!r}] must be a dictionary with 'std', got {entry!r}")
-        defaults = {"guess": model.values[name], "scale": signal.scale}
-        columns = {
-            key: column(defaults.get(key) if n is None else n, signal.size,
-                        f"free[{name!r}][{key!r}]")
-            for key, n in vars(Unknown(**values)).items()
-        }  # fmt: skip
+        columns = {"guess": model.values[name], "scale": signal.scale}
+        columns |= {k: v for k, v in vars(Unknown(**values)).items() if v is not None}
+        for key in keys:
+            label = f"free[{name!r}][{key!r}]"
+            columns[key] = column(columns.get(key), signal.size, label)
         if not (columns["std"] > 0).all() or not (columns["drift"] >= 0).all():
             raise InputError(
                 f"free[{name!r}] takes a positive std and a drift that is not negative"
             )
-        found[name] = Unknown(**columns)
-    return {name: found[name] for name in model.signals["parameter"] if name in found}
+        unknowns[name] = Unknown(**columns)
+    return {name: unknowns[name] for name in model.signals["parameter"] if name in unknowns}
 
 
 class EKF(Estimator):
-    """The extended Kalman filter of states and free parameters: no window, no limits.
+    """Extended Kalman filter of states and free parameters: no window, no limits.
 
     A step predicts, then takes the measurement, by the formulas of
-    :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean; a measurement that was
-    lost leaves the prediction. It takes the arguments of :class:`MHE` and can stand in for it in
-    :func:`simulate`: nearly as good where no limit matters and a period is nearly linear, cheaper.
+    :mod:`casadi_hybrid.control.estimation.arrival`, linearized at the mean. After a lost
+    measurement the estimate is the prediction. The filter takes the arguments of :class:`MHE` and
+    can replace it in :func:`simulate`: cheaper, and nearly as good if no limit matters and the
+    model is nearly linear over a period.
 
     Args:
-        model: of the plant, its parameters as the estimator believes them; without algebraic
+        model: of the plant, with the parameters that the estimator assumes; without algebraic
             states, and references as numbers or functions of time.
         period: between steps.
         noise, prior, process, outputs, x0, u0, step: as of :class:`MHE`.
-        free: as there; of ``lower`` and ``upper`` no notice is taken.
+        free: as of :class:`MHE`; ``lower`` and ``upper`` are ignored.
 
     Raises:
         InputError: for arguments that do not fit, by name.
@@ -284,29 +297,28 @@ class EKF(Estimator):
         """Take a measurement, and return the estimate of the state now.
 
         Args:
-            y, u, time: as of :meth:`MHE.step`, where there is no delay.
+            y, u, time: as of :meth:`MHE.step` without a delay.
 
         Raises:
-            InputError: for numbers that do not fit; the estimator stays as it was.
+            InputError: for values that do not fit; the estimator stays as it was.
         """
         began = clock.perf_counter()
-        seen = self.sensors.column(y)
+        y = self.sensors.column(y)
         control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
-        at, now = self._now(time), self._last
+        now, estimate = self._now(time), self._last
         if self.records:
-            before = self._place(now.mean, control, self.records[-1].time, seen)
-            now = self._filter.moved(before, now)
-        now = self._filter.measured(self._place(now.mean, control, at, seen), now)
-        self._last, self._mean, self._before = now, now.mean, control
-        success = bool(np.isfinite(now.mean).all())
-        self._keep(Record(
-            at, success, "filtered" if success else "not finite", 0, clock.perf_counter() - began,
-            int(np.isfinite(seen).sum()), {}, self.parameters,
-        ), "no number")  # fmt: skip
+            before = self._place(estimate.mean, control, self.records[-1].time, y)
+            estimate = self._filter.moved(before, estimate)
+        estimate = self._filter.measured(self._place(estimate.mean, control, now, y), estimate)
+        self._last, self._mean, self._before = estimate, estimate.mean, control
+        success, measured = bool(np.isfinite(self._mean).all()), int(np.isfinite(y).sum())
+        status, seconds = "filtered" if success else "not finite", clock.perf_counter() - began
+        record = Record(now, success, status, 0, seconds, measured, {}, self.parameters)
+        self._keep(record, "no number")
         return self.estimate
 
-    def _place(self, xi: Array, control: Array, time: float, seen: Array) -> Place:
+    def _place(self, xi: Array, control: Array, time: float, y: Array) -> Place:
         n = self.model.size("state")
         p = self.model.numbers(self.model.values, time)
         p[self._filter.free] = xi[n:]
-        return Place(xi[:n], np.zeros(0), p, control, control, time, seen)
+        return Place(xi[:n], np.zeros(0), p, control, control, time, y)

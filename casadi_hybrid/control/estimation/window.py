@@ -1,4 +1,4 @@
-"""The problem of a window, whose control is the disturbance, and what is remembered of it."""
+"""Problem of a window, whose control is the disturbance, and the data of its grid points."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ WHITENING = "whitening of the measurement"
 MEAN = "mean at arrival"
 FACTOR = "whitening at arrival"
 HELD = " held"
-"""After the name of a control, that of the reference for it over an interval."""
+"""Suffix of a control's name for the reference with its value over an interval."""
 
 
 class Memory:
-    """The data at the grid points 0 … N of a window; the last point is now.
+    """Data at the grid points 0 … N of a window; the last point is now.
 
     Attributes:
-        y: measured, a column a point; NaN for what was lost or is not there yet.
+        y: measured, a column a point; NaN for lost and for future measurements.
         before: the control before each point, u0 before the first step.
         steps, time: number of steps so far, and now.
     """
@@ -68,19 +68,20 @@ class Memory:
 
     def references(self, model: Model) -> dict[str, Array]:
         """Return the references of the window's problem by name."""
-        found = {}
+        references = {}
         after = np.hstack((self.before[:, 1:], self.before[:, -1:]))
         for name, where in model.places("control").items():
-            found[name], found[name + HELD] = self.before[where], after[where]
-        found[ACTIVE] = (np.arange(self.N + 1) >= self.N - self.active).astype(float)[None, :]
-        found[MEASURED] = np.nan_to_num(self.y)
-        # W, WᵀW being the inverse covariance of what is there, zeros for the rest, by columns.
-        there = np.isfinite(self.y).T
-        both = there[:, :, None] & there[:, None, :]
+            references[name], references[name + HELD] = self.before[where], after[where]
+        active = np.arange(self.N + 1) >= self.N - self.active
+        references[ACTIVE] = active.astype(float)[None, :]
+        references[MEASURED] = np.nan_to_num(self.y)
+        # W by columns, WᵀW being the inverse covariance of the finite entries; zeros elsewhere.
+        finite = np.isfinite(self.y).T
+        both = finite[:, :, None] & finite[:, None, :]
         covariances = np.where(both, self._noise, np.eye(len(self.y)))
         weights = np.where(both, np.linalg.inv(np.linalg.cholesky(covariances)), 0.0)
-        found[WHITENING] = weights.swapaxes(1, 2).reshape(self.N + 1, -1).T
-        return found
+        references[WHITENING] = weights.swapaxes(1, 2).reshape(self.N + 1, -1).T
+        return references
 
     def keep(self, ocp: OptimalControl, x: Array, p: Array) -> None:
         """Read the trajectories of a point of the window's program."""
@@ -88,7 +89,7 @@ class Memory:
         self._read = (X, Z, P, T.ravel())
 
     def place(self, j: int, model: Model) -> Place:
-        """Return a grid point with what was last found there."""
+        """Return a grid point with its last estimate."""
         X, Z, P, T = self._read
         own = P[: model.size("parameter"), j]
         after = self.before[:, min(j + 1, self.N)]
@@ -99,9 +100,9 @@ class Memory:
 class Disturbed:
     """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
 
-    G is such that G ω has the covariance of the disturbance where ω has the identity; ``graphs``
-    is as of :class:`RungeKutta`. An interval with a = 0 lies before the first measurement: the
-    state stays what it is.
+    G ω has the covariance of the disturbance if ω has the identity; ``graphs`` is as of
+    :class:`RungeKutta`. An interval with a = 0 lies before the first measurement and keeps the
+    state.
     """
 
     model: Model
@@ -120,27 +121,28 @@ class Disturbed:
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
 
 
-def window_problem(of: Estimator, intervals: int, root: Array, solver: Any) -> OptimalControl:
+def window_problem(
+    estimator: Estimator, intervals: int, root: Array, solver: Any
+) -> OptimalControl:
     """Return the problem of an estimator's window; see :class:`MHE` for its cost.
 
     Its controls are the disturbances. Each control of the model is a reference with the value just
-    before a grid point, which is what a sensor there sees, and another with the value after it.
+    before a grid point, for the sensors, and another with the value after it.
     """
-    model, sensors, free = of.model, of.sensors, of.unknowns
+    model, sensors, free = estimator.model, estimator.sensors, estimator.unknowns
     window = model.given_controls()  # the step is Disturbed's; its rates are not used
     for name, s in model.signals["control"].items():
         window.reference(name + HELD, 0.0, s.size, unit=s.unit)
     window.reference(ACTIVE, 1.0)
     if root.shape[1]:
         window.control(DISTURBANCE, root.shape[1])
-    disturbed: Any = Disturbed(model, of.scheme, root, of.scheme.graphs)
-    ocp = OptimalControl(
-        window, duration=intervals * of.period, intervals=intervals, solver=solver,
-        method=MultipleShooting(disturbed), name=f"window of {model.name}",
-    )  # fmt: skip
+    disturbed: Any = Disturbed(model, estimator.scheme, root, estimator.scheme.graphs)
+    grid: dict[str, Any] = {"duration": intervals * estimator.period, "intervals": intervals}
+    method, name = MultipleShooting(disturbed), f"window of {model.name}"
+    ocp = OptimalControl(window, **grid, solver=solver, method=method, name=name)
     for name, unknown in free.items():
-        ocp.free(name, lower=unknown.lower, upper=unknown.upper, scale=unknown.scale,
-                 guess=unknown.guess)  # fmt: skip
+        limits = {"lower": unknown.lower, "upper": unknown.upper}
+        ocp.free(name, **limits, scale=unknown.scale, guess=unknown.guess)
     y = ocp.reference(MEASURED, 0.0, sensors.size)
     weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
     error = y - sensors.function(*model.arguments)

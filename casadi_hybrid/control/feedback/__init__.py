@@ -1,4 +1,4 @@
-"""The paper's law as a feedback controller: the constraints are measured, not computed.
+"""Feedback by the paper's law: the constraints are measured, not computed.
 
 Two heaters hold one temperature, h(u) = 0.5 u₁ + u₂ + d (K), at the least ½(u₁² + 2u₂²). The
 controller knows neither the disturbance d nor the true temperature:
@@ -14,7 +14,7 @@ controller knows neither the disturbance d nor the true temperature:
 >>> u.round(6) + 0.0
 array([2., 2.])
 
-What the sensor's noise, of a standard deviation of 0.2 K, will do to the temperature:
+Standard deviation of the temperature for sensor noise with a standard deviation of 0.2 K:
 
 >>> print(f"{np.sqrt(predict(law, noise).errors[0, 0]):.4f} K")
 0.0474 K
@@ -33,6 +33,15 @@ from casadi_hybrid.control.feedback.design import FeedbackDesign, design
 from casadi_hybrid.control.feedback.hybrid import HybridFeedback, HybridState
 
 __all__ = [
-    "ClosedLoop", "FeedbackController", "FeedbackDesign", "FeedbackLaw", "HybridFeedback",
-    "HybridState", "Measured", "Prediction", "design", "measure", "predict",
-]  # fmt: skip
+    "ClosedLoop",
+    "FeedbackController",
+    "FeedbackDesign",
+    "FeedbackLaw",
+    "HybridFeedback",
+    "HybridState",
+    "Measured",
+    "Prediction",
+    "design",
+    "measure",
+    "predict",
+]

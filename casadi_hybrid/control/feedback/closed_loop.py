@@ -1,12 +1,10 @@
-r"""A feedback law around a plant: stepped by a controller, run with noise, and linearized.
+r"""Feedback law around a plant: stepped by a controller, run with noise, and linearized.
 
-Of a linearized loop there are its rate, and the covariance that noise leaves.
-
-With the plant's sensitivity B and measurements ĥ_t = h(u_t) + ε_t, cov ε_t = R, every law of this
-room is z_{t+1} = A z_t + G ε_t near its fixed point u*, with u_t − u* = U z_t. A disturbance that
-adds w_t to h after step t, cov w_t = W, moves the fixed point: z_{t+1} = A z_t + G ε_t + F w_t. The
-rate is the spectral radius of A, and the stationary covariance Σ of z solves the discrete Lyapunov
-equation Σ = AΣAᵀ + GRGᵀ + FWFᵀ; that of the inputs is UΣUᵀ, that of h is BUΣUᵀBᵀ.
+With the plant's sensitivity B and measurements ĥ_t = h(u_t) + ε_t, cov ε_t = R, every law here is
+z_{t+1} = A z_t + G ε_t near its fixed point u*, with u_t − u* = U z_t. A disturbance that adds w_t
+to h after step t, cov w_t = W, moves the fixed point: z_{t+1} = A z_t + G ε_t + F w_t. The rate is
+the spectral radius of A. The stationary covariance Σ of z solves the discrete Lyapunov equation
+Σ = AΣAᵀ + GRGᵀ + FWFᵀ; the covariance of the inputs is UΣUᵀ, that of h is BUΣUᵀBᵀ.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from casadi_hybrid.utils.inputs import (
 
 @dataclass(frozen=True, eq=False)
 class ClosedLoop:
-    """z_{t+1} = A z_t + G ε_t + F w_t, u_t − u* = U z_t.
+    """Linear closed loop z_{t+1} = A z_t + G ε_t + F w_t, u_t − u* = U z_t.
 
     Attributes:
         A, G, F, U: k×k, k×m, k×m and n×k.
@@ -47,7 +45,7 @@ class ClosedLoop:
 
     @property
     def rate(self) -> float:
-        """Spectral radius of A: the factor by which an error shrinks in a step, in the long run."""
+        """Spectral radius of A: the asymptotic factor of an error in a step."""
         return float(np.abs(np.linalg.eigvals(self.A)).max())
 
 
@@ -59,8 +57,7 @@ class Prediction:
         rate: spectral radius of the closed loop.
         inputs: stationary covariance of the inputs about their fixed point, which a drift moves,
             n×n.
-        errors: stationary covariance of the true constraints h(u), m×m; the sensors' own noise is
-            not in it.
+        errors: stationary covariance of the true constraints h(u), m×m, without sensor noise.
     """
 
     rate: float
@@ -69,7 +66,7 @@ class Prediction:
 
 
 class FeedbackLaw(Protocol):
-    """A law that a :class:`FeedbackController` steps. States have the attribute ``u``."""
+    """Law that a :class:`FeedbackController` steps. States have the attribute ``u``."""
 
     @property
     def sensitivity(self) -> Matrix:
@@ -93,12 +90,12 @@ def predict(
     Args:
         law: the law.
         noise: R, the covariance of the measurements of h, m×m, or m variances.
-        sensitivity: ∂h/∂u of the plant at the fixed point; the law's own where it is left out.
-        drift: W, the covariance of what disturbances add to h in a step, as ``noise``; a walk.
+        sensitivity: ∂h/∂u of the plant at the fixed point; the law's by default.
+        drift: W, the covariance of the disturbances of h in a step, as ``noise``; a random walk.
 
     Raises:
-        InputError: for arguments of a wrong shape, and when the loop is not stable: it has no
-            stationary covariance then.
+        InputError: for arguments of a wrong shape, and for an unstable loop, which has no
+            stationary covariance.
     """
     B = law.sensitivity
     m, n = B.shape
@@ -121,18 +118,18 @@ class FeedbackController:
     """Steps a feedback law: ``u = controller.step(measured)``.
 
     Apply ``controller.u``, wait until the plant has settled, measure h, call :meth:`step`, apply
-    what it returns, and so on. The design stays as it is; what moves is :attr:`state`.
+    its result, and so on. Only :attr:`state` changes.
 
     Args:
         law: a :class:`HybridFeedback` or another :class:`FeedbackLaw`.
         u0: the first inputs, (n,); or n×k, one column each for k runs that are stepped at once.
 
     Attributes:
-        law: what is stepped.
-        state: all that the controller remembers.
+        law: as given.
+        state: memory of the controller.
 
     Raises:
-        InputError: for a law that cannot be stepped, for ``u0`` of a wrong shape or not finite.
+        InputError: for a law without these methods, for ``u0`` of a wrong shape or not finite.
     """
 
     def __init__(self, law: FeedbackLaw, u0: Any) -> None:
@@ -148,10 +145,10 @@ class FeedbackController:
         return np.array(self.state.u)
 
     def step(self, measured: Any) -> Vector:
-        """Take a measurement of h at the inputs that are applied, return the next inputs.
+        """Take a measurement of h at the applied inputs, return the next inputs.
 
         Args:
-            measured: ĥ_t, (m,); or m×k where ``u0`` had k columns.
+            measured: ĥ_t, (m,); or m×k if ``u0`` had k columns.
 
         Raises:
             InputError: for a wrong shape, NaN or Inf; the state is then as it was.
@@ -162,7 +159,7 @@ class FeedbackController:
         return self.u
 
     def reset(self, u0: Any) -> None:
-        """Forget everything and start at ``u0``.
+        """Start again at ``u0``.
 
         Raises:
             InputError: for ``u0`` of a wrong shape or not finite.
@@ -175,7 +172,7 @@ class Measured:
     """Measured effect of noise on a loop.
 
     Attributes:
-        mean: of the inputs, n numbers.
+        mean: of the inputs, (n,).
         inputs: covariance of the inputs, n×n; under a drift it grows with the time.
         errors: covariance of the true constraints h(u), m×m.
         first: the inputs of the first run from t = 0 on, one row a step.
@@ -188,21 +185,29 @@ class Measured:
 
 
 def measure(
-    law: FeedbackLaw, plant: Callable[[Vector], Vector], u0: Any, noise: Any, *, drift: Any = 0.0,
-    steps: int = 1000, settle: int = 200, runs: int = 200, seed: int = 0,
-) -> Measured:  # fmt: skip
-    """Run a law around a plant with Gaussian noise and return what became of it.
+    law: FeedbackLaw,
+    plant: Callable[[Vector], Vector],
+    u0: Any,
+    noise: Any,
+    *,
+    drift: Any = 0.0,
+    steps: int = 1000,
+    settle: int = 200,
+    runs: int = 200,
+    seed: int = 0,
+) -> Measured:
+    """Run a law around a plant with Gaussian noise and return statistics.
 
     Args:
         law: the law.
         plant: h(u), n×k to m×k: one column a run.
         u0: the inputs at the start of every run; its fixed point saves settling.
         noise: R, the covariance of the measurements, m×m, or m variances.
-        drift: W, the covariance of what disturbances add to h in a step, as ``noise``.
+        drift: W, the covariance of the disturbances of h in a step, as ``noise``.
         steps: steps of each run that count.
         settle: steps before them, which do not.
         runs: number of runs, which are stepped at once.
-        seed: of the noise; the same seed is the same noise for every law.
+        seed: of the noise; every law has the same noise for the same seed.
 
     Raises:
         InputError: for arguments of a wrong shape or kind, and when the plant returns NaN.
@@ -222,16 +227,16 @@ def measure(
         controller.step(errors[t] + L @ draw((m, k)))
         if walk.any():
             disturbance += walk @ draw((m, k))
-    kept = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
-    seen = errors[settle:].swapaxes(0, 1).reshape(m, -1)
-    of_inputs, of_errors = np.cov(kept).reshape(n, n), np.cov(seen).reshape(m, m)
-    return Measured(kept.mean(axis=1), of_inputs, of_errors, inputs[:, :, 0].copy())
+    u = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
+    h = errors[settle:].swapaxes(0, 1).reshape(m, -1)
+    covariances = np.cov(u).reshape(n, n), np.cov(h).reshape(m, m)
+    return Measured(u.mean(axis=1), *covariances, inputs[:, :, 0].copy())
 
 
 def as_columns(value: Any, size: int, name: str, runs: tuple[int, ...] | None = None) -> Vector:
     """Return finite numbers: ``(size,)``, or size×k with one column a run.
 
-    ``runs`` is ``()`` for one run, ``(k,)`` for k of them; either where it is left out.
+    ``runs`` is ``()`` for one run, ``(k,)`` for k runs; either by default.
     """
     array = np.array(real_array(value, name))
     if array.ndim not in (1, 2) or len(array) != size or runs not in (None, array.shape[1:]):

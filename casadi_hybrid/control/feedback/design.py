@@ -1,4 +1,4 @@
-r"""M, its split and both steps for the least predicted variance at a rate.
+r"""Design of M, its split and both steps for the least predicted variance at a rate.
 
 The plant is h(u) ≈ h₀ + B u with an unknown h₀, the objective has the Hessian H, and the sensors
 give ĥ = h(u) + ε, cov ε = R. With the cheapest lift E (BE = I, NᵀHE = 0, N a basis of ker B) and
@@ -18,9 +18,9 @@ of the m loops of the constraints has the same poles, λ₁λ₂ = 1 − η_x(1 
     −(1 − λ₁)(1 − λ₂) z / ((z − λ₁)(z − λ₂)),
 
 whose variance among all poles with |λ| ≤ ρ is least at λ₁ = λ₂ = ρ: (1 − ρ)(1 + ρ²)/(1 + ρ)³ times
-the sensor's. Half the variance of a single pole at ρ, in the limit ρ → 1. The variance leaves η_x
-free within 1 − ρ ≤ η_x ≤ 1 + ρ; the smallest is taken, which hears least of an error in ∇f. (At η_x
-= 1 − ρ² the same variance would take no correction beyond C, and the split would be of no matter.)
+the sensor's. In the limit ρ → 1 it is half the variance of a single pole at ρ. Any η_x within
+1 − ρ ≤ η_x ≤ 1 + ρ has this variance; the smallest is the least sensitive to an error in ∇f. (At
+η_x = 1 − ρ² no correction beyond C would be needed, and the split would not matter.)
 
 **The split.** C_opt = M(I − P_n), P_n the projector on the noisy directions, so C_opt P_n = 0 and
 the noise passes neither through the memory nor, as the augmented channel reads the model, through
@@ -48,10 +48,10 @@ SplitName = Literal["designed", "augmentation", "memory"]
 
 @dataclass(frozen=True, eq=False)
 class FeedbackDesign:
-    """A design: M, its split, both steps, and what they were made for.
+    """Design: M, its split, both steps, and the data that they were made for.
 
     Attributes:
-        geometry: B, H and what follows from them.
+        geometry: B, H and their lift.
         noise: R, the covariance of the measurements, m×m.
         rate: ρ, the spectral radius of the closed loop.
         noisy: P_n, m×m, the projector on the directions with noise.
@@ -86,15 +86,15 @@ class FeedbackDesign:
         Raises:
             InputError: for another word, and another number of shares.
         """
-        one = np.eye(len(self.noise))
+        eye = np.eye(len(self.noise))
         if isinstance(split, str):
             one_of(split, "split", get_args(SplitName))
-            share = {"designed": one - self.noisy, "augmentation": 0 * one, "memory": one}[split]
+            share = {"designed": eye - self.noisy, "augmentation": 0 * eye, "memory": eye}[split]
         else:
-            share = np.diag(as_vector(split, len(one), "split"))
+            share = np.diag(as_vector(split, len(eye), "split"))
         memory = self.M @ share
-        made = replace(self.correction, C_aug=self.M - memory, C_opt=memory)
-        return replace(self, correction=made)
+        correction = replace(self.correction, C_aug=self.M - memory, C_opt=memory)
+        return replace(self, correction=correction)
 
 
 def design(
@@ -116,7 +116,7 @@ def design(
             number c stands for c·I.
         noise: R, the covariance of the measurements of h, m×m, or m variances; may be singular.
         rate: 0 < ρ < 1, the spectral radius of the closed loop.
-        split: which channel carries what; see :meth:`FeedbackDesign.with_split`.
+        split: see :meth:`FeedbackDesign.with_split`.
         quiet: standard deviation, in the units of h, up to which a direction counts as clean.
 
     Raises:
@@ -126,30 +126,29 @@ def design(
     one_of(split, "split", get_args(SplitName))
     rho = below_one(rate)
     floor = positive(quiet, "quiet", allow_zero=True) ** 2
-    of = geometry(sensitivity, hessian)
-    m = len(of.B)
+    plant = geometry(sensitivity, hessian)
+    m, E, N = len(plant.B), plant.lift, plant.kernel
     R = covariance(noise, m)
     values, vectors = np.linalg.eigh(R)
     loud = vectors[:, values > max(floor, ROUNDING * values[-1])]
-    C = _cancellation(of)
-    K = of.lift.T @ of.H @ of.lift + C
-    # (H + BᵀCB)⁻¹ in the two blocks that E and N make of it.
-    primal = of.lift @ np.linalg.solve(K, of.lift.T)
-    if of.kernel.size:
-        primal = primal + of.kernel @ np.linalg.solve(of.inside, of.kernel.T)
-    M = C + rho * K
-    whole = Correction(M, np.zeros((m, m)), (1 - rho) * primal, (1 - rho) * K)
-    return FeedbackDesign(of, R, rho, loud @ loud.T, whole, C).with_split(split)
+    C = _cancellation(plant)
+    K = E.T @ plant.H @ E + C
+    # E and N split (H + BᵀCB)⁻¹ into two blocks.
+    primal = E @ np.linalg.solve(K, E.T)
+    if N.size:
+        primal = primal + N @ np.linalg.solve(plant.inside, N.T)
+    correction = Correction(C + rho * K, np.zeros((m, m)), (1 - rho) * primal, (1 - rho) * K)
+    return FeedbackDesign(plant, R, rho, loud @ loud.T, correction, C).with_split(split)
 
 
-def _cancellation(of: Geometry) -> Matrix:
-    """C: zero, or what makes the least cost convex in the constraints."""
-    Q = of.lift.T @ of.H @ of.lift
-    metric = np.linalg.inv(of.B @ of.B.T)
+def _cancellation(plant: Geometry) -> Matrix:
+    """Return C: zero if the least cost is convex in the constraints, else a C that makes it so."""
+    Q = plant.lift.T @ plant.H @ plant.lift
+    metric = np.linalg.inv(plant.B @ plant.B.T)
     curvatures = eigh(Q, metric, eigvals_only=True)
     if curvatures[0] > 1e-6 * np.abs(curvatures).max() > 0:
         return np.zeros_like(Q)
-    # κ is the mean curvature along ker B, or what there is where ker B = 0.
-    inside = float(np.trace(of.inside)) / len(of.inside) if of.inside.size else 0.0
+    # κ is the mean curvature along ker B, or the largest one of the lift if ker B = 0.
+    inside = float(np.trace(plant.inside)) / len(plant.inside) if plant.inside.size else 0.0
     scale = inside or float(np.abs(curvatures).max()) or 1.0
     return scale * metric - Q

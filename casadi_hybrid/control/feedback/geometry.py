@@ -24,7 +24,7 @@ from casadi_hybrid.utils.inputs import Matrix, as_matrix, positive, real_array
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """B and H with what follows from them.
+    """Sensitivity B and Hessian H with the cheapest lift.
 
     Attributes:
         B: sensitivity ∂h/∂u, m×n, of full row rank.
@@ -46,7 +46,7 @@ class Geometry:
         return np.asarray(np.linalg.pinv(self.B), dtype=np.float64)
 
     def moved(self, sensitivity: Matrix) -> Matrix:
-        """T, m×m: the optimal inputs move by −E T w where a plant of that sensitivity moves by w.
+        """T, m×m: the optimal inputs move by −E T w if a plant of that sensitivity moves by w.
 
         They stay optimal by the model: NᵀH du = 0 gives du = E y, the constraints B du + w = 0.
         """
@@ -54,7 +54,7 @@ class Geometry:
 
 
 def geometry(sensitivity: Any, hessian: Any) -> Geometry:
-    """Check B, m×n, and H, n×n and symmetric (a number c stands for c·I); return what follows."""
+    """Return the geometry of B, m×n, and H, n×n and symmetric (a number c stands for c·I)."""
     B = real_array(sensitivity, "sensitivity")
     if B.ndim != 2 or not B.size:
         raise InputError(

@@ -1,4 +1,4 @@
-r"""The paper's law around a plant whose constraints are measured.
+r"""Update law of the paper around a plant whose constraints are measured.
 
 .. math::
 
@@ -6,19 +6,19 @@ r"""The paper's law around a plant whose constraints are measured.
     u_{t+1} &= u_t - P [∇f(u_t) + B^T (\mu_{t+1} + C_{aug} h̃_t)]
 
 ĥ_t = h(u_t) + ε_t is measured. h̃_t is the augmented channel's "exact current residual" of the
-paper's appendix, which a plant with unknown disturbances does not offer. The law takes the model's
-increments instead: h̃_t = ĥ_0 + h_m(u_t) − h_m(u_0). A constant error of h̃ goes into μ and is gone
-in the long run, as it is μ that integrates the measured residual. So with the right sensitivity
-the splits share one noise-free trajectory; two things they do not share:
+paper's appendix, which is unknown for a plant with disturbances. The law takes the model's
+increments instead: h̃_t = ĥ_0 + h_m(u_t) − h_m(u_0). A constant error of h̃ goes into μ and vanishes
+in the long run, as μ integrates the measured residual. So with the right sensitivity the splits
+share one noise-free trajectory. They differ in two respects:
 
-* a disturbance that moves after the start is seen by D and C_opt only;
-* where the model's sensitivity is wrong, C_aug acts on the model's and C_opt on the plant's.
+* a disturbance that moves after the start acts on D and C_opt only;
+* if the model's sensitivity is wrong, C_aug acts on the model's and C_opt on the plant's.
 
-The noise of ĥ_0 stays in h̃ until μ has taken it up, as long as the answer to a step takes. Where
-h(u_0) is known better, from the mean of some measurements, give it as ``first``.
+The noise of ĥ_0 stays in h̃ until μ has taken it up, as long as a step response lasts. If h(u_0) is
+known better, from the mean of some measurements, give it as ``first``.
 
 With ``reads="sensors"`` the augmented channel reads ĥ_t too. Then every split is the same, noise
-and all: the paper's theorem "Additivity under shared oracle noise".
+included: the paper's theorem "Additivity under shared oracle noise".
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class HybridState:
     """State of the law.
 
     Attributes:
-        law: the state of the one update law: u_t, μ_t, C_opt ĥ_{t−1}, the effective dual.
-        offset: ĥ_0 − h_m(u_0), once there was a measurement.
+        law: state of the update law: u_t, μ_t, C_opt ĥ_{t−1}, the effective dual.
+        offset: ĥ_0 − h_m(u_0); None before the first measurement.
     """
 
     law: State
@@ -63,11 +63,11 @@ class HybridFeedback:
 
     Args:
         design: M, split and steps.
-        preferred: u_r of the objective ½(u − u_r)ᵀH(u − u_r), n numbers; zero where left out.
+        preferred: u_r of the objective ½(u − u_r)ᵀH(u − u_r), (n,); zero by default.
         gradient: ∇f in place of that objective: takes and returns (n,), or n×k in a batch.
-        model: h_m(u), (n,) to (m,), or n×k to m×k; B u where left out. Only its increments count.
-        reads: what the augmented channel reads, ``"model"`` or ``"sensors"``.
-        first: h(u_0) in place of the first measurement in h̃, m numbers.
+        model: h_m(u), (n,) to (m,), or n×k to m×k; B u by default. Only its increments count.
+        reads: source of the augmented channel, ``"model"`` or ``"sensors"``.
+        first: h(u_0) in place of the first measurement in h̃, (m,).
 
     Raises:
         InputError: for a wrong length, for both ``preferred`` and ``gradient``, for another word.
@@ -97,8 +97,12 @@ class HybridFeedback:
         return self.design.geometry.B
 
     def slope(self, u: Vector) -> Vector:
-        """∇f(u)."""
-        return objective_gradient(self.design.geometry.H, self.preferred, self.gradient, u)
+        """Return ∇f(u): by the given function, or H(u − u_r)."""
+        if self.gradient is not None:
+            return as_columns(self.gradient(u), len(u), "what gradient returned", u.shape[1:])
+        if self.preferred is not None:
+            u = u - _column(self.preferred, u)
+        return np.asarray(self.design.geometry.H @ u)
 
     def start(self, u0: Vector) -> HybridState:
         """Return the state before the first measurement.
@@ -119,8 +123,7 @@ class HybridFeedback:
             if self.model is not None:
                 modelled = as_columns(self.model(u), len(B), "what model returned", u.shape[1:])
             if offset is None:
-                known = measured if self.first is None else _column(self.first, u)
-                offset = known - modelled
+                offset = (measured if self.first is None else _column(self.first, u)) - modelled
             exact = modelled + offset
         at = Evaluation(u, np.nan, self.slope(u), exact, B, None, measured)
         law = advance(state.law, at, self.design.correction, state.law.memory)
@@ -132,36 +135,24 @@ class HybridFeedback:
         π_t = μ_t − C_opt ĥ_{t−1} is the memory-free multiplier. A ``model`` is taken to have the
         sensitivity of the design, the objective its Hessian.
         """
-        B, H = self.sensitivity, self.design.geometry.H
-        made = self.design.correction
+        B, H, E = self.sensitivity, self.design.geometry.H, self.design.geometry.lift
+        correction = self.design.correction
         m, n = B.shape
-        drive: Matrix = apply(made.eta_d, np.eye(m))
-        primal: Matrix = apply(made.eta_x, np.eye(n))
-        heard = drive + made.C_opt
-        computed = made.C_aug @ B
+        D: Matrix = apply(correction.eta_d, np.eye(m))
+        P: Matrix = apply(correction.eta_x, np.eye(n))
+        # Corrections of the measured and of the modelled constraints.
+        measured, modelled = D + correction.C_opt, correction.C_aug
         if self.reads == "sensors":
-            heard, computed = heard + made.C_aug, np.zeros_like(B)
-        bent = H + B.T @ (heard @ sensitivity + computed)
-        A = np.block([[np.eye(n) - primal @ bent, -primal @ B.T], [drive @ sensitivity, np.eye(m)]])
-        G = np.vstack((-primal @ B.T @ heard, drive))
-        # The augmented channel's h̃ at the fixed point moves with it where it is the model's.
-        E, moved = self.design.geometry.lift, self.design.geometry.moved(sensitivity)
-        kept = made.C_aug if self.reads == "model" else np.zeros((m, m))
-        F = np.vstack((E @ moved, -(E.T @ H @ E + kept) @ moved))
+            measured, modelled = measured + modelled, np.zeros((m, m))
+        curvature = H + B.T @ (measured @ sensitivity + modelled @ B)
+        A = np.block([[np.eye(n) - P @ curvature, -P @ B.T], [D @ sensitivity, np.eye(m)]])
+        G = np.vstack((-P @ B.T @ measured, D))
+        # The model's h̃ moves with the fixed point.
+        moved = self.design.geometry.moved(sensitivity)
+        F = np.vstack((E @ moved, -(E.T @ H @ E + modelled) @ moved))
         return ClosedLoop(A, G, F, np.eye(n, n + m))
 
 
-def objective_gradient(
-    H: Matrix, preferred: Vector | None, gradient: Callable[[Vector], Vector] | None, u: Vector
-) -> Vector:
-    """Return ∇f(u): of the given function, or H(u − u_r)."""
-    if gradient is not None:
-        return as_columns(gradient(u), len(u), "what gradient returned", u.shape[1:])
-    if preferred is not None:
-        u = u - _column(preferred, u)
-    return np.asarray(H @ u)
-
-
 def _column(vector: Vector, like: Vector) -> Vector:
-    """Return the vector so that it is added to every column of inputs."""
+    """Return the vector in a shape that adds to every column of inputs."""
     return vector if like.ndim == 1 else vector[:, None]

@@ -1,4 +1,4 @@
-"""From the measurement to the moment at which the control acts, by the controls that were sent."""
+"""Prediction from the measurement to the moment at which its control acts."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import count, positive
 
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
-"""Steps of the prediction for one of the problem's; those tried in C, an interval."""
+"""Steps of the prediction for each of the problem's; steps an interval that are tried in C."""
 _NEAR, _PART = 1e-6, 1e-3
 """Distance to the integrator, and perturbation of states to measure it, in units of the scale."""
 
 
 class Delay:
-    """Predicts the state at which a control takes effect.
+    """Predictor of the state at which a control takes effect.
 
     A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from that at t and the controls sent before; until the first acts it is what was applied
-    before, the model's guess by default. ``delay`` is d, :attr:`seconds`, or of type int a number
-    of periods.
+    follows from the state at t and the controls sent before. Until the first one acts, the control
+    applied before holds, by default the model's guess. ``delay`` is d, :attr:`seconds`, or of type
+    int a number of periods.
     """
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
@@ -51,21 +51,21 @@ class Delay:
                 f"delay is {self.seconds:g} s; {ocp.model.name} is discrete and moves by steps of "
                 f"{step:g} s"
             )
-        own = ocp.method.step
-        self._finer = RungeKutta(_FINER * own.steps) if isinstance(own, RungeKutta) else None
+        rule = ocp.method.step
+        self._finer = RungeKutta(_FINER * rule.steps) if isinstance(rule, RungeKutta) else None
         self._plant = Plant(ocp.model, step, step=self._finer) if self.seconds else None
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was sent."""
+        """Forget the controls sent."""
         self._sent: list[tuple[float, Array]] = []
 
     def begin(self, control: Array) -> None:
-        """Take what acts until the first control that is sent does."""
+        """Take the control that acts until the first one sent does."""
         self._sent = self._sent or [(-np.inf, control)]
 
     def note(self, time: float, control: Array) -> None:
-        """Remember what was sent at a time."""
+        """Remember a control sent at a time."""
         self._sent.append((time + self.seconds, control))
         while len(self._sent) > 1 and self._sent[1][0] <= time:
             del self._sent[0]  # another one acts already
@@ -73,39 +73,39 @@ class Delay:
     def by_intervals(self, u: Array, program: Program) -> ca.Function:
         """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.
 
-        A control is sent every interval, ``sent`` having the oldest first. What has no Runge–Kutta
-        steps of its own takes as many as agree with the integrator, near the program's state and
-        the control u.
+        A control is sent every interval, ``sent`` has the oldest first. A model without Runge–Kutta
+        steps takes as many as agree with the integrator near the program's state and the control u.
         """
-        if (model := self._know(program).model).size("algebraic"):
+        if (model := self._with_parameters(program).model).size("algebraic"):
             raise InputError(
                 f"{model.name} has algebraic states, and there is no prediction over a delay in C"
             )
-        f, count = self._in_c(u, program), int(np.ceil(self.seconds / self._step - SAME))
+        f, count = self._step_in_c(u, program), int(np.ceil(self.seconds / self._step - SAME))
         x, p, t = ca.MX.sym("x", f.size1_in(0)), ca.MX.sym("p", program.p.size), ca.MX.sym("t")
         sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
         own = own_parameters(model, program, p)
-        after, at, length = x, t, self.seconds - (count - 1) * self._step
+        state, time, length = x, t, self.seconds - (count - 1) * self._step
         for v in ca.horzsplit(sent):
-            after = f(after, z, v, v, own, at, length)[0]
-            at, length = at + length, self._step
-        return ca.Function("ahead", [x, sent, p, t], [after])
+            state = f(state, z, v, v, own, time, length)[0]
+            time, length = time + length, self._step
+        return ca.Function("ahead", [x, sent, p, t], [state])
 
-    def _in_c(self, u: Array, program: Program) -> ca.Function:
-        plant = self._know(program)
-        model, near = plant.model, []
+    def _step_in_c(self, u: Array, program: Program) -> ca.Function:
+        plant = self._with_parameters(program)
+        model = plant.model
         if model.discrete or self._finer:
             return plain_step(step_of(model, self._finer, RungeKutta()), model)
         scale = model.limits("state", "scale")
         x = program.stacked({f"initial {n}": s for n, s in model.signals["state"].items()}, 0)
-        by, *sides = (model.limits("control", what) for what in ("scale", "lower", "upper"))
+        width, *sides = (model.limits("control", key) for key in ("scale", "lower", "upper"))
+        samples = []
         for sign in (0, 1, -1):
-            y, v = x + sign * _PART * scale, np.clip(u + sign * by, *sides)
+            y, v = x + sign * _PART * scale, np.clip(u + sign * width, *sides)
             with suppress(RuntimeError):  # the model may not be defined there
-                near.append((y, v, plant.step(y, v)))
+                samples.append((y, v, plant.step(y, v)))
         for steps in _STEPS:
             other = Plant(model, self._step, step=RungeKutta(steps), parameters=plant.parameters)
-            gaps = [(other.step(y, v) - after) / scale for y, v, after in near]
+            gaps = [(other.step(y, v) - after) / scale for y, v, after in samples]
             if np.max(np.abs(gaps), initial=0.0) <= _NEAR:
                 return plain_step(RungeKutta(steps), model)
         raise InputError(
@@ -114,23 +114,22 @@ class Delay:
             "intervals, or a model without its fastest parts"
         )
 
-    def _know(self, program: Program) -> Plant:
-        """Return what predicts, with a program's parameters."""
+    def _with_parameters(self, program: Program) -> Plant:
+        """Return the plant that predicts, with a program's parameters."""
         assert self._plant is not None
-        own = self._plant.model.signals["parameter"].keys() & program.parameters.keys()
-        first = {name: program.parameters[name].read(program.p)[:, 0] for name in own}
-        self._plant.parameters |= first
+        for name in self._plant.model.signals["parameter"].keys() & program.parameters.keys():
+            self._plant.parameters[name] = program.parameters[name].read(program.p)[:, 0]
         return self._plant
 
     def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:
         """Return the state one delay after ``time``, the program's parameters held.
 
-        Of ``courses``, functions of time, the value in the middle of every piece counts, none
-        longer than an interval; of a discrete model that at the beginning of every step.
+        ``courses``, functions of time, are taken in the middle of every piece, none longer than an
+        interval; of a discrete model at the beginning of every step.
         """
         if self._plant is None:
             return x
-        slack, plant = SAME * self.seconds, self._know(program)
+        slack, plant = SAME * self.seconds, self._with_parameters(program)
         model = plant.model
         moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
         edges = time + self._step * np.arange(1, self.seconds / self._step)
@@ -138,8 +137,8 @@ class Delay:
             edges = np.sort([*(t for t, _ in self._sent), *(edges if moving else ())])
         inner = edges[(edges - time > slack) & (time + self.seconds - edges > slack)].tolist()
         for begin, end in pairwise([time, *inner, time + self.seconds]):
-            at = begin if model.discrete else (begin + end) / 2
-            plant.parameters |= {name: np.ravel(f(at)) for name, f in moving.items()}
+            sample = begin if model.discrete else (begin + end) / 2
+            plant.parameters |= {name: np.ravel(f(sample)) for name, f in moving.items()}
             acting = [control for t, control in self._sent if t <= begin + slack]
             u = acting[-1] if acting else plant.start()
             x = plant.step(x, u, begin, period=end - begin)

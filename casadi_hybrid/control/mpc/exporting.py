@@ -1,4 +1,4 @@
-"""A predictive controller as C99: its law, and the solves to compare and to count by."""
+"""Export of a predictive controller as C99: its law, and solves to compare and to count by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from casadi_hybrid.control.c_controller.writing import Law, export_law
 from casadi_hybrid.control.mpc.delay import Delay
 from casadi_hybrid.control.mpc.fallback import DefaultControl
 from casadi_hybrid.control.mpc.plan import Plan
-from casadi_hybrid.control.mpc.problem import Problem, prices, violations
+from casadi_hybrid.control.mpc.problem import Problem, soft_names, violations
 from casadi_hybrid.control.mpc.search import Answers
 from casadi_hybrid.control.solution.checking import refuse_outside
 from casadi_hybrid.control.transcription.limits import Limits
@@ -34,7 +34,7 @@ def exported(
     name: str | None,
     steps: int,
     parameters: Mapping[str, Any],
-    **how: Any,
+    **options: Any,
 ) -> Export:
     """See :meth:`MPC.export`."""
     problem, limits = answers.search.problem, answers.limits
@@ -51,43 +51,49 @@ def exported(
             "step an interval"
         )
     program = limits.put_into(problem.numbers(x, **parameters))
-    refuse_outside(ocp, program.part(next(iter(problem.own))), "x", "mpc")
-    softened = None
-    if answers.aid is not None and not prices(answers.aid.problem) <= prices(problem):
+    nominal = program.part(next(iter(problem.own)))
+    refuse_outside(ocp, nominal, "x", "mpc")
+    softened, names = None, soft_names(problem)
+    if answers.aid is not None and not soft_names(answers.aid.problem) <= names:
         other = answers.aid.problem
-        own = limits.put_into(other.numbers(x, **parameters))
-        softened = Softened(other.solver, own, violations(other, own), prices(problem))
-    ahead = None
-    if delay.seconds:
-        ahead = delay.by_intervals(fallback.default, program.part(next(iter(problem.own))))
+        soft_program = limits.put_into(other.numbers(x, **parameters))
+        softened = Softened(other.solver, soft_program, violations(other, soft_program), names)
     law = Law(
-        ocp, program, problem.own, limits, fallback.default, fallback.said,
-        answers.search.tolerance, True, softened, ahead, delay.seconds,
-        np.inf if deadline is None else deadline,
-    )  # fmt: skip
+        ocp,
+        program,
+        problem.own,
+        limits,
+        fallback.default,
+        fallback.words,
+        answers.search.tolerance,
+        shifted=True,
+        softened=softened,
+        ahead=delay.by_intervals(fallback.default, nominal) if delay.seconds else None,
+        delay=delay.seconds,
+        deadline=np.inf if deadline is None else deadline,
+    )
     loop = _steps(problem, limits, length, steps, parameters)
-    return export_law(problem.solver, law, folder, name, loop=loop, **how)
+    return export_law(problem.solver, law, folder, name, loop=loop, **options)
 
 
 def _steps(
     problem: Problem, limits: Limits, length: float, steps: int, parameters: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """The changes of a loop in which the plant is the model, each from the plan moved on."""
+    """Yield the changed arguments of a loop whose plant is the model, from the plan moved on."""
     ocp, prefix = problem.nominal, next(iter(problem.prefixed))
     states, places = ocp.model.signals["state"], ocp.model.places("control")
     program: Program = problem.program
     if any(program.variables[prefix + name].shape[1] == 1 for name in states):
         return  # single shooting: the state after an interval is no unknown
     for k in range(1, steps + 1):
-        found = problem.solver.result
-        plan = Plan(problem, program, found.x, found.lam_x, found.lam_g, 0.0)
+        result = problem.solver.result
+        plan = Plan(problem, program, result.x, result.lam_x, result.lam_g, 0.0)
         control = plan.control(0.0)
         assert control is not None
         before = {name: control[places[of]] for name, of in ocp.lagged.items()}
         state = plan.state(length)
-        program = limits.put_into(
-            problem.numbers(state, time=k * length, **{**parameters, **before})
-        )
-        start = program.shifted(found.x, found.lam_x, found.lam_g)
+        values = problem.numbers(state, time=k * length, **{**parameters, **before})
+        program = limits.put_into(values)
+        start = program.shifted(result.x, result.lam_x, result.lam_g)
         start["x0"] = plan.begun(start["x0"], state)
         yield {"p": program.p, **start}

@@ -1,4 +1,4 @@
-"""The control where there is no plan for a measurement."""
+"""Control of a step without a plan: the user's function, then a default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from casadi_hybrid.control.model.signals import Array
-from casadi_hybrid.control.mpc.plan import Plan, beginning
+from casadi_hybrid.control.mpc.plan import Plan, initial_plan
 from casadi_hybrid.control.mpc.search import Answers
 from casadi_hybrid.control.mpc.step import DEFAULT, FALLBACK
 from casadi_hybrid.control.solution.ocp import OptimalControl
@@ -17,8 +17,8 @@ from casadi_hybrid.control.solution.steady import steady
 from casadi_hybrid.utils.errors import InputError
 
 Fallback = Callable[[Array, float], Any]
-_REST = 1e-6
-"""Largest control at rest, in units of its scale, that counts as zero."""
+_ZERO = 1e-6
+"""Largest control at an equilibrium, in units of its scale, that counts as zero."""
 _FIRST_USE = 10.0
 """Seconds that the solves before the first step may take."""
 
@@ -26,111 +26,113 @@ _FIRST_USE = 10.0
 class DefaultControl:
     """A user's function (x, time) → controls, then the default.
 
-    The default is what the user chose. Without a choice it is zero (the middle of limits that do
-    not contain it) where the model rests under that, else the control at which it does.
+    The user may choose the default. Otherwise it is zero (the middle of limits without zero) if
+    the model has an equilibrium there, else the control of the equilibrium.
 
     Attributes:
-        default, said: the controls, and the same in words.
-        settled: whether it is known what the default is.
-        flaw: why there was a choice to make, which the user has not made; else empty.
+        default, words: the controls, and the same in words.
+        settled: true once the default is known.
+        flaw: why the user has to choose, but has not; else empty.
     """
 
     def __init__(self, ocp: OptimalControl, fallback: Fallback | None, default: Any = None) -> None:
         self._model, self._fallback = ocp.model, fallback
         lower, upper = (ocp.model.limits("control", side) for side in ("lower", "upper"))
         self._lower, self._upper = lower, upper
-        without = (lower > 0.0) | (upper < 0.0)  # of limits that do not contain zero
-        middle = np.isfinite(lower) & np.isfinite(upper) & without
+        without_zero = (lower > 0.0) | (upper < 0.0)
+        middle = np.isfinite(lower) & np.isfinite(upper) & without_zero
         self.default = np.zeros(lower.size)
         self.default[middle] = (lower[middle] + upper[middle]) / 2
         self.settled, self.flaw = default is not None, ""
         if default is not None:
-            self.default = self._chosen(default)
-        self.said = f"{self._words()}, as given" if self.settled else ""
+            self.default = self._checked(default)
+        self.words = f"{self._values()}, as given" if self.settled else ""
 
     def control(self, state: Array, time: float) -> tuple[Array, str, str]:
-        """Return the controls, their status, and what there is to say of them."""
-        said = []
+        """Return the controls, their status, and remarks in words."""
+        remark = f"applied: {self.words}"
         if self._fallback is not None:
             try:
-                found = self._model.vector("control", self._fallback(state, time), "its answer")
-                if not np.isfinite(found).all():
+                answer = self._fallback(state, time)
+                control = self._model.vector("control", answer, "its answer")
+                if not np.isfinite(control).all():
                     raise InputError("its answer is not finite")
-                return found, FALLBACK, ""
+                return control, FALLBACK, ""
             except Exception as error:  # noqa: BLE001, the loop goes on without it
-                said.append(f"the fallback failed: {type(error).__name__}: {error}")
-        return self.default, DEFAULT, "; ".join([*said, f"applied: {self.said}"])
+                remark = f"the fallback failed: {type(error).__name__}: {error}; {remark}"
+        return self.default, DEFAULT, remark
 
     def settle(self, plan: Plan) -> None:
-        """Find out what the default is: where the model rests near the end of a plan or guess."""
+        """Decide on the default: by an equilibrium near the end of a plan or guess."""
         program, model = plan.program.part(next(iter(plan.problem.prefixed))), self._model
-        read = program.unpack(plan.x)
-        guess = {name: read[name][:, -1] for name in model.signals["state"]}
+        trajectories = program.unpack(plan.x)
+        guess = {name: trajectories[name][:, -1] for name in model.signals["state"]}
         for name in model.signals["control"]:
-            guess[name] = read[name][:, read[name].shape[1] // 2]
-        values = {name: program.parameters[name].read(program.p)[:, 0]
-                  for name in model.signals["parameter"] if name in program.parameters}  # fmt: skip
+            guess[name] = trajectories[name][:, trajectories[name].shape[1] // 2]
+        given = [name for name in model.signals["parameter"] if name in program.parameters]
+        values = {name: program.parameters[name].read(program.p)[:, 0] for name in given}
         self.settled = True
         try:
             rest = steady(model, guess=guess, parameters=values, time=float(plan.times[-1]))
         except Exception as error:  # noqa: BLE001, a controller goes on, and says so
-            self.said = f"{self._words()}, for no steady state was found"
+            self.words = f"{self._values()}, for no steady state was found"
             self.flaw = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
             return
-        found = np.concatenate([np.ravel(rest[name]) for name in model.signals["control"]])
-        if (np.abs(found - self.default) > _REST * model.limits("control", "scale")).any():
-            self.flaw = f"{model.name} does not rest at {self._words()}"
-            self.default = found
-        self.said = f"{self._words()}, at which {model.name} rests"
+        control = np.concatenate([np.ravel(rest[name]) for name in model.signals["control"]])
+        if (np.abs(control - self.default) > _ZERO * model.limits("control", "scale")).any():
+            self.flaw = f"{model.name} does not rest at {self._values()}"
+            self.default = control
+        self.words = f"{self._values()}, at which {model.name} rests"
 
-    def _words(self) -> str:
-        places, signals = self._model.places("control"), self._model.signals["control"]
-        parts = ((name, signals[name].unit, self.default[at]) for name, at in places.items())
-        return ", ".join(f"{name} = {', '.join(f'{v:.4g}' for v in own)} {unit}".rstrip()
-                         for name, unit, own in parts)  # fmt: skip
+    def _values(self) -> str:
+        signals, parts = self._model.signals["control"], []
+        for name, where in self._model.places("control").items():
+            values = ", ".join(f"{value:.4g}" for value in self.default[where])
+            parts.append(f"{name} = {values} {signals[name].unit}".rstrip())
+        return ", ".join(parts)
 
-    def _chosen(self, default: Any) -> Array:
+    def _checked(self, default: Any) -> Array:
         if np.isscalar(default):
             default = np.full(self._lower.size, default)
         chosen: Array = self._model.vector("control", default, "default")
         inside = np.clip(chosen, self._lower, self._upper)
         for name, where in self._model.places("control").items():
-            own = chosen[where]
-            if not np.isfinite(own).all() or (own != inside[where]).any():
+            values = chosen[where]
+            if not np.isfinite(values).all() or (values != inside[where]).any():
                 raise InputError(
-                    f"default of {name!r} is {', '.join(f'{value:g}' for value in own)}; it must "
-                    f"be within its limits, {self._lower[where]} to {self._upper[where]}"
+                    f"default of {name!r} is {', '.join(f'{value:g}' for value in values)}; it "
+                    f"must be within its limits, {self._lower[where]} to {self._upper[where]}"
                 )
         return chosen
 
 
-def use_once(answers: Answers, fallback: DefaultControl, *, asked: bool) -> str:
-    """Solve from the declared start, then from there; return what there is to say of it.
+def first_solves(answers: Answers, fallback: DefaultControl, *, choose: bool) -> str:
+    """Solve from the declared start, then from the answer; return warnings in words.
 
-    Functions, the solver's memory and its code are there then. What the solves come to is not kept:
-    nobody measured that state. ``asked`` is whether the user is to choose what is applied without a
-    plan.
+    Afterwards functions, the solver's memory and its code are loaded. The answers are dropped, as
+    nobody measured that state. ``choose``: warn if the user has to choose a default.
     """
     until = clock.perf_counter() + _FIRST_USE
-    searches = filter(None, (answers.search, answers.aid))
-    first, *_ = [search.used_once(until) for search in searches]
-    flaws = []
+    search = answers.search
+    first = search.first_solves(until)
+    if answers.aid is not None:
+        answers.aid.first_solves(until)
+    warnings = []
     if not np.isfinite(first.report.get("feasibility", np.nan)):
-        flaws.append(
+        warnings.append(
             f"it could not prepare itself at its declared start ({first.reason}); call prepare(x) "
             "before the loop"
         )
     if not fallback.settled:
-        search = answers.search
-        fallback.settle(first.plan or beginning(search.problem, parameters=search.zeros))
-        if asked and fallback.flaw:
-            flaws.append(
+        fallback.settle(first.plan or initial_plan(search.problem, parameters=search.zeros))
+        if choose and fallback.flaw:
+            warnings.append(
                 f"{fallback.flaw}: without a plan, as after a missed deadline, it applies "
-                f"{fallback.said}. Choose with default= or fallback="
+                f"{fallback.words}. Choose with default= or fallback="
             )
-            if answers.search.problem.nominal.lagged:
-                flaws.append(
+            if search.problem.nominal.lagged:
+                warnings.append(
                     "Moves count from the guesses of the controls, zero if none, until mpc.applied "
                     "or simulate(u0=) says what holds the plant"
                 )
-    return ". ".join(flaws)
+    return ". ".join(warnings)

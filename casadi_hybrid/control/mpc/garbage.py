@@ -1,4 +1,4 @@
-"""Python's collection of garbage, put off until a step has answered."""
+"""Postponed garbage collection while a step is under way."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from casadi_hybrid.utils.lock import Lock
 
 _lock = Lock()
-_off: list[bool] = []
-"""For each step that is under way, in any thread: whether collection was on before all of them."""
+_was_enabled: list[bool] = []
+"""For each step under way, in any thread: true if collection was enabled before all of them."""
 
 
-class CollectingLater:
-    """Lets no collection of garbage begin inside, which may take longer than a deadline.
+class PostponedCollection:
+    """Context without garbage collection, which may take longer than a deadline.
 
-    What is due is done afterwards, when memory is next asked for. Where collection was off it stays
-    so, and without a deadline nothing is put off.
+    A due collection begins afterwards, with the next allocation. Collection that was disabled stays
+    so, and without a deadline nothing is postponed.
     """
 
     def __init__(self, wanted: bool) -> None:
@@ -25,15 +25,14 @@ class CollectingLater:
     def __enter__(self) -> None:
         if self.wanted:
             with _lock.held:
-                _off.append(_off[0] if _off else gc.isenabled())
+                _was_enabled.append(_was_enabled[0] if _was_enabled else gc.isenabled())
                 gc.disable()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self.wanted:
-            # Nothing after it takes memory that would begin what is due before the step is over:
-            # the end of a `with` does.
-            held = _lock.held
-            held.acquire()
-            if _off.pop() and not _off:
+            # The end of a `with` allocates, so that a due collection would begin within the step.
+            mutex = _lock.held
+            mutex.acquire()
+            if _was_enabled.pop() and not _was_enabled:
                 gc.enable()
-            held.release()
+            mutex.release()

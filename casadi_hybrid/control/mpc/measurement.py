@@ -1,4 +1,4 @@
-"""Measurements of a predictive controller: numbers that are not finite, states beyond limits."""
+"""Measurements of a predictive controller: values that are not finite, states beyond limits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ def measured(
 ) -> tuple[Array, Mapping[str, Any], str]:
     """Return the state as a column, the parameters, and their flaws in words.
 
-    Numbers that are not finite are replaced by the declared ones, of states by zeros, so that
-    shapes are checked and limits are those declared.
+    Values that are not finite are replaced by the declared ones, of states by zeros: shapes are
+    checked all the same, and limits are the declared ones.
     """
     flaws: list[str] = []
     if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
-        x = {name: _clean(name, value, f"the measured {name}", flaws, {})
-             for name, value in x.items()}  # fmt: skip
+        x = {name: _clean(name, v, f"the measured {name}", flaws, {}) for name, v in x.items()}
     state: Array = ocp.model.vector("state", x, "x", lost=True)
     wrong = ~np.isfinite(state)
     if anywhere(wrong):
@@ -42,43 +41,43 @@ def measured(
 def limited(
     ocp: Statement, state: Array, limits: Sides, tolerance: float
 ) -> tuple[Array, dict[str, float]]:
-    """Return the state, and by how much it exceeds each of its hard limits that it does.
+    """Return the state, and the excess over each of its hard limits that it violates.
 
-    An excess of at most the tolerance begins at the limit: where so little makes a problem
-    infeasible, the solver would search for a feasible point for long, and in vain. A state within
-    all limits is returned itself.
+    A state that exceeds a limit by at most the tolerance is moved onto the limit: so small an
+    excess can make a problem infeasible, and the solver would search for a feasible point in vain.
+    A state within all limits is returned itself.
     """
     lower, upper = limits
-    amounts: dict[str, float] = {}
+    excess: dict[str, float] = {}
     if not anywhere((state < lower) | (state > upper)):
-        return state, amounts
+        return state, excess
     state = state.copy()
     for name, where in ocp.model.places("state").items():
         if name in ocp.softened:
             continue
-        signal, values = ocp.model.signals["state"][name], state[where]
-        over = np.maximum(lower[where] - values, values - upper[where])
-        if (over > tolerance * signal.scale).any():
-            amounts[name] = float(over.max())
+        scale, values = ocp.model.signals["state"][name].scale, state[where]
+        beyond = np.maximum(lower[where] - values, values - upper[where])
+        if (beyond > tolerance * scale).any():
+            excess[name] = float(beyond.max())
         else:
             state[where] = np.clip(values, lower[where], upper[where])
-    return state, amounts
+    return state, excess
 
 
-def _clean(name: str, value: Any, what: str, flaws: list[str], declared: Mapping[str, Any]) -> Any:
+def _clean(name: str, value: Any, label: str, flaws: list[str], declared: Mapping[str, Any]) -> Any:
+    """Return a value with declared ones in place of entries that are not finite."""
     if isinstance(value, Mapping):  # of one scenario
-        return {own: _clean(own, part, f"{what}: {own}", flaws, declared)
-                for own, part in value.items()}  # fmt: skip
+        return {n: _clean(n, v, f"{label}: {n}", flaws, declared) for n, v in value.items()}
     if callable(value):
         return value
     try:
-        found = numbers(value, what)
+        values = numbers(value, label)
     except InputError:
-        return value  # whoever reads it says what is wrong with it
-    wrong = ~np.isfinite(found)
+        return value  # refused where it is read, by its shape or kind
+    wrong = ~np.isfinite(values)
     if wrong.any():
-        flaws.append(f"{what} has {found[wrong].ravel()[0]:g}")
+        flaws.append(f"{label} has {values[wrong].ravel()[0]:g}")
         known = declared.get(name, 0.0)
-        fits = not callable(known) and np.size(known) in (1, found.size)
-        found[wrong] = np.resize(known if fits else 0.0, found.shape)[wrong]
-    return found
+        fits = not callable(known) and np.size(known) in (1, values.size)
+        values[wrong] = np.resize(known if fits else 0.0, values.shape)[wrong]
+    return values

@@ -1,4 +1,4 @@
-"""Model predictive control that answers in time, and says what its answer is."""
+"""Model predictive control within a deadline, with a status for every answer."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from casadi_hybrid.control.joint.scenarios import Scenarios
 from casadi_hybrid.control.model.signals import NumberError, by_name, moment
 from casadi_hybrid.control.mpc import step as words
 from casadi_hybrid.control.mpc.delay import Delay
-from casadi_hybrid.control.mpc.fallback import DefaultControl, Fallback, use_once
-from casadi_hybrid.control.mpc.garbage import CollectingLater
+from casadi_hybrid.control.mpc.fallback import DefaultControl, Fallback, first_solves
+from casadi_hybrid.control.mpc.garbage import PostponedCollection
 from casadi_hybrid.control.mpc.measurement import limited, measured
-from casadi_hybrid.control.mpc.plan import Plan, beginning
+from casadi_hybrid.control.mpc.plan import Plan, initial_plan
 from casadi_hybrid.control.mpc.problem import Problem, refuse
 from casadi_hybrid.control.mpc.search import Answers, Outcome, Request
 from casadi_hybrid.control.mpc.step import Gain, Record, Step, arrays, gain_at, table
@@ -32,64 +32,64 @@ if TYPE_CHECKING:
     from casadi_hybrid.core.export.export import Export
 
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
-_NEARER, _WAITING = 0.9, 50
-"""Part of the residuals that is progress, and iterations without: those of the core, for a run."""
+"""Least and largest part of the deadline reserved after the solver, and its decay per step."""
+_PROGRESS, _PATIENCE = 0.9, 50
+"""Factor of the residuals that is progress, and iterations allowed without: as in the core."""
 
 
 class MPC:
     """Solves an optimal control problem at every measurement, and applies the first input.
 
-    A solve begins at the last plan, moved on in time, with its multipliers. What is not a solution
-    is used only where it holds the dynamics and all limits, which is computed anew. Else the input
-    comes from, in this order, the last plan that was used, ``fallback``, and ``default``. A step
-    never raises for what numbers do: NaN in a measurement or in the prediction over a delay, a
-    failed solve, an exception in the model, in ``fallback`` or in a function that gives a
-    parameter. The status of the :class:`Step` says what happened. ``print(mpc)`` says what is
-    applied without a plan.
+    A solve begins at the last plan, moved on in time, with its multipliers. A point that is no
+    solution is used only if it satisfies the dynamics and all limits, which are evaluated again.
+    Else the input comes from, in this order, the last plan that was used, ``fallback``, and
+    ``default``. A step never raises because of values: NaN in a measurement or in the prediction
+    over a delay, a failed solve, an exception in the model, in ``fallback`` or in a function for a
+    parameter. The :class:`Step` has a status and a reason. ``print(mpc)`` shows the control without
+    a plan.
 
     Args:
         ocp: an :class:`OptimalControl` with all states fixed at the start (:meth:`initial`), or
             :class:`Scenarios` of one, whose common first control is applied: robust control.
-        deadline: seconds for a step. No evaluation of the model begins after it, so that a step
-            takes no longer than that and one evaluation, beside the linear algebra of one
-            iteration. Python's collection of garbage waits until the step has answered; what is due
-            when it is called may come first (``gc.collect(1)`` before it prevents that). None: no
-            limit. With one, the functions, the solver's memory and its code are used once at the
-            construction, at the declared start; a warning says where that came to nothing. Let
-            :meth:`prepare` make the first solve.
-        iterations: of a solve that begins at a plan, as 1 for the real-time iteration of Diehl et
-            al. (2005); None: until it has converged. A point that they come to is used where
-            ``tolerance`` says so, which may have to be larger than it is by default; where it is
-            not, the next solve has no such limit.
+        deadline: seconds for a step. No evaluation of the model begins after it, so a step takes at
+            most one evaluation and the linear algebra of one iteration longer. Garbage collection
+            is postponed until the step has returned; a collection due at the call may come first
+            (``gc.collect(1)`` before it prevents that). With a deadline, the functions, the
+            solver's memory and its code are used once at the construction, at the declared start; a
+            warning says if that failed. Let :meth:`prepare` make the first solve. None: no limit.
+        iterations: limit of a solve that begins at a plan, as 1 for the real-time iteration of
+            Diehl et al. (2005). A truncated iterate is applied only if its violation is below
+            ``tolerance``, which may have to be larger than by default. After a rejected one the
+            next step runs to convergence. None: no limit.
         fallback: a function of the measured state and the time that returns all controls.
-        default: what is applied without a plan and a fallback: controls by name or as a column, a
-            number for all, or a :class:`Steady`. By default zero (the middle of limits without it)
-            where the model rests at that, else the control of :func:`steady` near the end of the
-            plan; under a deadline a warning then asks for a choice.
-        soften: what exceeding a limit costs in the softened problem, in units of its scale: a
-            weight or a :class:`Soft`. That problem is solved where the measured state is outside
-            its limits or the solver finds no feasible point: limits of states, algebraic or not,
-            and all constraints are soft there, those of controls are not, and those of moves cost
-            100 times as much, so that they give way last. None: it is never solved.
+        default: controls without a plan and a fallback: by name or as a column, a number for all,
+            or a :class:`Steady`. By default zero (the middle of limits without zero) if the model
+            has an equilibrium there, else the control of :func:`steady` near the end of the plan;
+            under a deadline a warning then asks for a choice.
+        soften: weight of violations in the softened problem, in units of the limits' scales: a
+            number or a :class:`Soft`. This problem is solved if the measured state is outside its
+            limits or the problem is infeasible. Limits of states, algebraic or not, and all
+            constraints are soft in it, limits of controls are not. Limits of control increments
+            have 100 times the weight, so that they give way last. None: it is never solved.
         tolerance: the largest violation of a plan that is used, in scaled units. A measured state
-            that exceeds its limits by no more than that counts as at them.
-        period: from one step to the next where the time is not given; the first interval of the
-            last plan by default.
+            that exceeds its limits by at most that counts as at them.
+        period: from one step to the next if no time is given; the first interval of the last plan
+            by default.
         delay: from a measurement until its control acts: seconds, or as an ``int`` a number of
-            periods, as :func:`simulate` has it. The model predicts the state until then from the
-            controls already sent; plans, parameters and references begin there, and a fallback
-            gets that state and that time.
+            periods, as in :func:`simulate`. The model predicts the state until then from the
+            controls already sent. Plans, parameters and references begin there, and a fallback
+            gets this state and time.
 
     Attributes:
         ocp, deadline, iterations: as given.
         records: the telemetry of all steps since the start or :meth:`reset`, about a kilobyte each.
             A loop that runs for days deletes them: ``del mpc.records[:-1]``.
-        applied: the controls applied last, which :meth:`OptimalControl.moves` and ``previous``
-            speak of; None, for their guesses, before the first step. Set them, by name too, where
-            others hold the plant until then; :func:`simulate` does so by its ``u0``.
+        applied: the controls applied last, for :meth:`OptimalControl.moves` and ``previous``; None,
+            for their guesses, before the first step. Set them, by name too, if another controller
+            holds the plant until then; :func:`simulate` does so by its ``u0``.
 
     Raises:
-        InputError: for what does not fit, by the argument's name.
+        InputError: for arguments that do not fit, by name.
 
     Example:
         >>> from casadi_hybrid.control import Model, OptimalControl
@@ -109,10 +109,18 @@ class MPC:
     """
 
     def __init__(
-        self, ocp: Problem, *, deadline: float | None = None, iterations: int | None = None,
-        fallback: Fallback | None = None, default: Any = None, soften: Soft | float | None = 1e4,
-        tolerance: float = 1e-4, period: float | None = None, delay: float | int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        ocp: Problem,
+        *,
+        deadline: float | None = None,
+        iterations: int | None = None,
+        fallback: Fallback | None = None,
+        default: Any = None,
+        soften: Soft | float | None = 1e4,
+        tolerance: float = 1e-4,
+        period: float | None = None,
+        delay: float | int = 0,
+    ) -> None:
         refuse(ocp)
         for value, name in ((deadline, "deadline"), (period, "period")):
             if value is not None:
@@ -128,22 +136,22 @@ class MPC:
         self._tolerance, self._period = tolerance, period
         self._delay = Delay(self._one, delay, period)
         self._answers = Answers(ocp, Soft.of(soften, "soften"), tolerance)
-        self._later = CollectingLater(deadline is not None)
+        self._collection = PostponedCollection(deadline is not None)
         self._prepared = Outcome()
         self._sensitivities: dict[Any, Any] = {}
         if deadline is not None or iterations is not None:
             _ = self._answers.aid  # made now: later there is no time for it
         self.reset()
         if deadline is not None:
-            flaw = use_once(self._answers, self._fallback, asked=fallback is None)
+            flaw = first_solves(self._answers, self._fallback, choose=fallback is None)
             if flaw:
                 warn(f"MPC of {ocp.name}: {flaw}")
 
     def __repr__(self) -> str:
         """Problem, deadline, and the control without a plan."""
         limit = "" if self.deadline is None else f", deadline {self.deadline:g} s"
-        said = self._fallback.said or "not decided before it is needed, or default= says it"
-        return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {said}>"
+        control = self._fallback.words or "not decided before it is needed, or default= says it"
+        return f"<MPC of {self.ocp.name!r}{limit}; without a plan: {control}>"
 
     def __reduce__(self) -> Any:
         raise TypeError(
@@ -152,10 +160,7 @@ class MPC:
         )
 
     def reset(self) -> None:
-        """Forget plans, times and records; the next step begins as the first.
-
-        What :meth:`prepare` has found stays.
-        """
+        """Forget plans, times and records, except the plan of :meth:`prepare`."""
         self.records: list[Record] = []
         self._plan: Plan | None = None
         self._latest: Plan | None = None
@@ -175,7 +180,7 @@ class MPC:
         The softened problem is made and solved too, so that no step has to.
 
         Returns:
-            What was found; None where there is no point at all.
+            The solution, or the last point; None without any.
 
         Raises:
             InputError: for wrong shapes and unknown names.
@@ -184,15 +189,15 @@ class MPC:
         if flaw:
             raise InputError(f"{flaw}; prepare(…) needs finite numbers")
         aid = self._answers.aid
-        found = self._prepared = self._answers.search.run(request)
-        self._keep(found)
-        if aid is not None:  # what it makes at its first solve is there then
-            softened = aid.numbers(request.state, request.at, parameters)
+        outcome = self._prepared = self._answers.search.run(request)
+        self._keep(outcome)
+        if aid is not None:  # its first solve allocates memory
+            softened = aid.program(request.state, request.at, parameters)
             aid.run(replace(request, program=softened))
-        return None if found.plan is None else found.plan.solution()
+        return None if outcome.plan is None else outcome.plan.solution()
 
     def step(self, x: Any, time: float | None = None, **parameters: Any) -> Step:
-        """Return what to apply at a measured state.
+        """Return the control for a measured state.
 
         Args:
             x: the state, a column or by name; NaN where a sensor has failed.
@@ -203,7 +208,7 @@ class MPC:
         Raises:
             InputError: for wrong shapes and unknown names, before any work.
         """
-        with self._later:
+        with self._collection:
             return self._step(x, time, parameters)
 
     def _step(self, x: Any, time: float | None, parameters: Mapping[str, Any]) -> Step:
@@ -222,28 +227,29 @@ class MPC:
         if flaw:
             solves = [Outcome(reason=flaw, report={"warm": False, "iterations": 0})]
         else:
-            # From a point that was no plan a few steps a time need not come to one, ever.
-            few = self.iterations if self._latest is self._plan else None
-            solves = self._answers.answer(changed(
-                request, before=self._latest, until=until, reserve=self._reserve, iterations=few
-            ))  # fmt: skip
+            # Few iterations a step may never lead from a rejected point to a plan.
+            limit = self.iterations if self._latest is self._plan else None
+            latest, reserve = self._latest, self._reserve
+            solves = self._answers.answer(
+                changed(request, before=latest, until=until, reserve=reserve, iterations=limit)
+            )
         solver_done = clock.perf_counter()
         iterations = 0
-        for found in solves:
-            self._keep(found)
-            iterations += found.report["iterations"]
+        for outcome in solves:
+            self._keep(outcome)
+            iterations += outcome.report["iterations"]
         answer = solves[-1]
         status, reason = answer.status or words.LAST_PLAN, answer.reason
         plan = self._plan
         control = None if plan is None else plan.control(acts)
         if control is None:
             plan = None
-            known = np.full(request.state.size, np.nan) if flaw else request.state
+            state = np.full(request.state.size, np.nan) if flaw else request.state
             if not self._fallback.settled:
-                given = None if flaw else known, acts, request.parameters
-                self._fallback.settle(self._plan or beginning(self.ocp, *given))
-            control, status, said = self._fallback.control(known, acts)
-            reason += f"; {said}" if said else ""
+                values = None if flaw else state, acts, request.parameters
+                self._fallback.settle(self._plan or initial_plan(self.ocp, *values))
+            control, status, remark = self._fallback.control(state, acts)
+            reason += f"; {remark}" if remark else ""
         lower, upper = self._answers.limits.of("control", request.program)
         control = self._applied = np.minimum(np.maximum(control, lower), upper)
         if delayed:
@@ -268,11 +274,11 @@ class MPC:
         self._applied = None if control is None else model.vector("control", control, "applied")
 
     def limits(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Change limits for the steps from now on, without rebuilding: they are numbers.
+        """Change limits for the steps from now on, without building the problem again.
 
         ``mpc.limits(speed=(-1, 0.5), force=(None, 3))``; a dictionary for names that are no Python
-        words. None in a pair is no limit on that side, None in place of a pair the limits as
-        declared. :meth:`reset` leaves them.
+        identifiers. None in a pair is no limit on that side, None in place of a pair the declared
+        limits. :meth:`reset` leaves them.
 
         Args:
             values: pairs (lower, upper) by the name of a state, algebraic state, control or
@@ -288,13 +294,13 @@ class MPC:
     def gain(self) -> Gain:
         """Return ∂u₀/∂x of the control law at the last step, by name and in units.
 
-        With a delay x is the predicted state at which the control acts. A controller that is linear
-        around a set point, u = u₀ + gain·(x − x₀), costs a product instead of a solve.
+        With a delay x is the predicted state at which the control acts. A linear controller around
+        a set point, u = u₀ + gain·(x − x₀), costs a product instead of a solve.
 
         Raises:
-            InputError: where the last step has no plan of its own.
-            SensitivityError: where its plan is no solution, or has no derivative: limits change
-                between active and not.
+            InputError: if the last step has no plan of its own.
+            SensitivityError: if its plan is no solution, or has no derivative: the set of active
+                limits changes there.
         """
         last = self.records[-1].status if self.records else "not made"
         if last not in (words.SOLVED, words.FEASIBLE, words.SOFTENED) or self._plan is None:
@@ -318,32 +324,31 @@ class MPC:
         prediction over a delay, the last plan, a fallback and the default are in C too, in
         ``NAME_control.h`` and ``.c``; the folder's README has a table of names and the memory.
         ``print(compare(mpc.export(…)))`` of :mod:`casadi_hybrid.core.export.compare` compiles
-        and compares. The softened problem is a second solver, which ``soften=None`` leaves
-        out. The deadline is kept where ``controller.in.now`` points to a clock.
+        and compares. The softened problem is a second solver; ``soften=None`` leaves it out. The
+        deadline is kept if ``controller.in.now`` points to a clock.
 
         Args:
-            folder: where.
+            folder: target of the files.
             x: state of the solve that is stored; the declared one by default.
-            name: what names in C begin with; the problem's by default.
-            steps: of the loop, as the model goes, that is stored to compare by.
+            name: prefix of names in C; the problem's name by default.
+            steps: length of the simulated loop that is stored for the comparison.
             loops, cold: see :meth:`NlpSolver.export`.
-            **parameters: of these solves, and what the C begins with.
+            **parameters: of these solves; initial values in C.
 
         Raises:
-            InputError: where the duration is free or the intervals are uneven, for a period that
-                is no interval, a delay of a model with algebraic states, and as
-                :meth:`NlpSolver.export`.
-            OSError: where the folder cannot be written to.
+            InputError: for a free duration, uneven intervals, a period that is no interval, a delay
+                of a model with algebraic states, and as :meth:`NlpSolver.export`.
+            OSError: if the folder cannot be written to.
         """
-        # only for this
+        # Slow to import, and rarely called.
         from casadi_hybrid.control.mpc.exporting import exported  # noqa: PLC0415
 
         if "x0" in parameters:
             raise InputError("the state that an MPC exports is x=, not x0=")
         if not self._fallback.settled:
-            self._fallback.settle(beginning(self.ocp, x, 0.0, parameters))
-        asked = self._answers, self._fallback, self._delay, self._period, self.deadline
-        return exported(*asked, folder, x, name, steps, parameters, loops=loops, cold=cold)
+            self._fallback.settle(initial_plan(self.ocp, x, 0.0, parameters))
+        parts = self._answers, self._fallback, self._delay, self._period, self.deadline
+        return exported(*parts, folder, x, name, steps, parameters, loops=loops, cold=cold)
 
     def telemetry(self) -> dict[str, Any]:
         """Return the fields of all records as arrays, one entry a step."""
@@ -364,62 +369,64 @@ class MPC:
 
     def _request(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Request, str]:
         """Return the request of a step, and the flaws of its values in words."""
-        state, given, flaw = measured(self._one, x, parameters)
+        state, values, flaw = measured(self._one, x, parameters)
         at += self._delay.seconds
-        numbers = self._answers.search.numbers
+        program_of = self._answers.search.program
         try:
-            program = numbers(state, at, given)
+            program = program_of(state, at, values)
         except NumberError as error:  # of a function of time, or limits that follow them cross
             flaw = "; ".join(filter(None, (flaw, str(error))))
-            clean: Any = {name: 0.0 for name, s in self._one.given.items() if s.varying}
-            if isinstance(self.ocp, Scenarios):  # what they state for themselves too
-                clean = dict.fromkeys(self.ocp.parts, clean)
-            given = {n: v for n, v in given.items() if not isinstance(v, Mapping)} | clean
+            zeros: Any = {name: 0.0 for name, s in self._one.given.items() if s.varying}
+            if isinstance(self.ocp, Scenarios):  # values of single scenarios too
+                zeros = dict.fromkeys(self.ocp.parts, zeros)
+            values = {n: v for n, v in values.items() if not isinstance(v, Mapping)} | zeros
             try:
-                program = numbers(state, at, given)
+                program = program_of(state, at, values)
             except NumberError:
-                given = {n: v for n, v in given.items() if n in self._one.lagged} | clean
-                program = numbers(state, at, given)
+                values = {n: v for n, v in values.items() if n in self._one.lagged} | zeros
+                program = program_of(state, at, values)
         if self._delay.seconds and not flaw:
             try:
-                one = program.part(next(iter(self.ocp.prefixed)))
-                late, courses = self._delay.seconds, self._courses(given)
-                state = self._delay.ahead(state, at - late, one, courses)
+                nominal = program.part(next(iter(self.ocp.prefixed)))
+                measured_at, courses = at - self._delay.seconds, self._courses(values)
+                state = self._delay.ahead(state, measured_at, nominal, courses)
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
-            program = numbers(state, at, given)
+            program = program_of(state, at, values)
         sides = self._answers.limits.of("state", program)
         inside, far = limited(self._one, state, sides, self._tolerance)
         if inside is not state:
-            state, program = inside, numbers(inside, at, given)
-        return Request(program, state, at, given, far), flaw
+            state, program = inside, program_of(inside, at, values)
+        return Request(program, state, at, values, far), flaw
 
-    def _courses(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The references that are functions of time at a step, of scenarios the nominal one's."""
+    def _courses(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the references that are functions of time, of scenarios the nominal one's."""
         if isinstance(self.ocp, Scenarios):
-            given = self.ocp.parameters_of(next(iter(self.ocp.parts)), given)
-        return {n: v for n, v in {**self._one.declared, **given}.items() if callable(v)}
+            values = self.ocp.parameters_of(next(iter(self.ocp.parts)), values)
+        return {n: v for n, v in {**self._one.declared, **values}.items() if callable(v)}
 
-    def _keep(self, found: Outcome) -> None:
-        if found.usable:
-            self._plan = self._latest = found.plan
+    def _keep(self, outcome: Outcome) -> None:
+        """Keep the plan of a solve as the start of the next one."""
+        plan = outcome.plan
+        if outcome.usable:
+            self._plan = self._latest = plan
             self._left, self._waited = np.inf, 0
-        elif found.lasting and found.plan is not None:
-            # The residuals of an interior-point method also rise. Where unfinished solves come no
-            # nearer for long, the next begins elsewhere, and by the other problem.
-            nearer, steps = found.left < _NEARER * self._left, found.report["iterations"]
+        elif outcome.lasting and plan is not None:
+            # The residuals of an interior-point method also rise. If unfinished solves make no
+            # progress for long, the next begins elsewhere, and with the other problem.
+            nearer, steps = outcome.left < _PROGRESS * self._left, outcome.report["iterations"]
             self._waited = 0 if nearer else self._waited + max(steps, 1)
-            self._left = found.left if nearer else self._left
-            self._latest, end = found.plan, found.plan.ended
-            if self._waited and end.iterations == 0 and not end.success:
+            self._left = outcome.left if nearer else self._left
+            self._latest = plan
+            if self._waited and plan.ended.iterations == 0 and not plan.ended.success:
                 # SQP is in vain. Without multipliers the interior-point method begins at once.
-                none = np.zeros_like(found.plan.lam_x), np.zeros_like(found.plan.lam_g)
-                self._latest = replace(found.plan, lam_x=none[0], lam_g=none[1])
-            if self._waited > _WAITING or np.isnan(found.left):
+                zeros = np.zeros_like(plan.lam_x), np.zeros_like(plan.lam_g)
+                self._latest = replace(plan, lam_x=zeros[0], lam_g=zeros[1])
+            if self._waited > _PATIENCE or np.isnan(outcome.left):
                 self._latest, self._left, self._waited = self._plan, np.inf, 0
                 self._answers.turn()
 
     def _margin(self, deadline: float, after: float, late: float) -> float:
-        """Seconds that the next solve leaves for what comes after it."""
+        """Return the seconds that the next solve leaves for the work after it."""
         needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * deadline)
         return min(_MOST_RESERVE * deadline, needed)

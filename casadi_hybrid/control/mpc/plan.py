@@ -1,11 +1,11 @@
-"""A plan: a point of the program with its times, to be followed and to be moved on in time."""
+"""Predicted trajectory (plan): a point of the program with its times, moved on in time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,25 @@ from casadi_hybrid.control.solution.solution import Solution
 from casadi_hybrid.control.transcription.program import Block, Program, common
 from casadi_hybrid.control.transcription.terms import SAME
 from casadi_hybrid.solver.nlpsol.stats import return_status
+from casadi_hybrid.utils.status import PointStatus, StopReason
+
+
+class Ended(NamedTuple):
+    """Ending of a solve: attributes of the solver's result."""
+
+    success: bool
+    stop: StopReason
+    point: PointStatus
+    iterations: int
+    engine: str
+    kernel: str
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A point for one measurement, in the program's scaled unknowns.
+    """Predicted trajectory for one measurement, in the program's scaled unknowns.
 
-    ``time`` is at its start, ``objective`` NaN where nothing was solved, ``ended`` how the solver
-    ended: attributes of its result.
+    ``time`` is that of its start, ``objective`` NaN and ``ended`` None without a solve.
     """
 
     problem: Problem
@@ -38,7 +49,7 @@ class Plan:
 
     @cached_property
     def ocp(self) -> OptimalControl:
-        """The problem, of scenarios the one that they have in common."""
+        """The problem, of scenarios the nominal one."""
         return self.problem.nominal
 
     @cached_property
@@ -54,15 +65,13 @@ class Plan:
 
     def solution(self) -> Solution | JointSolution:
         """Return the plan by name."""
-        found = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
+        point = {"x": self.x, "lam_x": self.lam_x, "lam_g": self.lam_g, "f": self.objective}
         stats, end = {}, self.ended
         if end is not None:
-            stats = {
-                "success": end.success, "iter_count": end.iterations,
-                "return_status": return_status(end), "stop_reason": end.stop.name,
-                "point_status": end.point.name, "engine": end.engine, "kernel": end.kernel,
-            }  # fmt: skip
-        return self.problem.solution(self.program, found, stats)
+            stats = {key: getattr(end, key) for key in ("success", "engine", "kernel")}
+            stats |= {"iter_count": end.iterations, "return_status": return_status(end)}
+            stats |= {"stop_reason": end.stop.name, "point_status": end.point.name}
+        return self.problem.solution(self.program, point, stats)
 
     def begun(self, x: Array, state: Array) -> Array:
         """Return a point of the program with these states at the start of every part."""
@@ -76,8 +85,8 @@ class Plan:
     def state(self, time: float) -> Array:
         """Return all states with which the plan, moved on to a later time, begins."""
         x, prefix = self.moved(time)["x0"], next(iter(self.problem.prefixed))
-        return np.concatenate([self.program.variables[prefix + name].read(x)[:, 0]
-                               for name in self.ocp.model.signals["state"]])  # fmt: skip
+        blocks = (self.program.variables[prefix + n] for n in self.ocp.model.signals["state"])
+        return np.concatenate([block.read(x)[:, 0] for block in blocks])
 
     def covers(self, time: float) -> bool:
         """True if the plan has a control for a time."""
@@ -86,9 +95,9 @@ class Plan:
         return bool(times[0] - slack <= time < times[-1] - slack)
 
     def control(self, time: float) -> Array | None:
-        """Return all controls at a time, one below the other; None where the plan is over.
+        """Return all controls at a time, one below the other; None after the end.
 
-        Of scenarios the nominal one's, which are those of all as long as they are common.
+        Of scenarios the nominal one's, which all share as long as controls are common.
         """
         if not self.covers(time):
             return None
@@ -98,7 +107,7 @@ class Plan:
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
             if signal.linear:
-                rows.append(np.array([np.interp(time, self.times, row) for row in values]))
+                rows.append(np.array([np.interp(time, times, row) for row in values]))
             else:
                 rows.append(values[:, k])
         return np.concatenate(rows)
@@ -108,18 +117,18 @@ class Plan:
 
         On an even grid of a fixed duration a whole number of intervals is a shift
         (:meth:`Program.shifted`). Else the values at the new times are read from the plan: states
-        and controls that run linearly by interpolation, what is held by the interval in which the
-        middle of the new one lies, multipliers by the nearest. A free duration is shorter by the
-        time that has gone by. Beyond its end the plan stays as it is there.
+        and linear controls by interpolation, held controls by the interval in which the middle of
+        the new one lies, multipliers by the nearest. A free duration is shortened by the time that
+        has passed. Beyond its end the plan keeps its last values.
         """
-        gone, ocp = time - self.time, self.ocp
+        passed, ocp = time - self.time, self.ocp
         start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
         step = self.duration * float(ocp.fractions[1])
-        if abs(gone) <= SAME * step:
+        if abs(passed) <= SAME * step:
             return start
-        whole = round(gone / step)
+        whole = round(passed / step)
         even = ocp.free_duration is None and ocp.even
-        if even and whole >= 1 and abs(gone - whole * step) <= SAME * step:
+        if even and whole >= 1 and abs(passed - whole * step) <= SAME * step:
             shift = min(whole, ocp.intervals)
             return self.program.shifted(self.x, self.lam_x, self.lam_g, shift)
         return self._resampled(time)
@@ -143,15 +152,15 @@ class Plan:
                     k = np.searchsorted(old, (new[:-1] + new[1:]) / 2, side="right") - 1
                     values = values[:, np.clip(k, 0, old.size - 2)]
                 else:
-                    here, there = old, new
+                    source, target = old, new
                     if stride > 1:
                         taus = self.ocp.method.nodes[:stride]
-                        here, there = between(old, taus), between(new, taus)
+                        source, target = between(old, taus), between(new, taus)
                     if smooth:
-                        values = np.stack([np.interp(there, here, row) for row in values])
+                        values = np.stack([np.interp(target, source, row) for row in values])
                     else:
-                        edges = (here[:-1] + here[1:]) / 2
-                        values = values[:, np.searchsorted(edges, there, side="right")]
+                        edges = (source[:-1] + source[1:]) / 2
+                        values = values[:, np.searchsorted(edges, target, side="right")]
                 moved[block.where] = values.ravel(order="F")
             return moved
 
@@ -166,16 +175,16 @@ class Plan:
         return start
 
 
-def beginning(
+def initial_plan(
     problem: Problem, x: Any = None, time: float = 0.0, parameters: Mapping[str, Any] | None = None
 ) -> Plan:
-    """Return where a solve without a plan begins, as a plan."""
+    """Return the start of a solve without a plan, as a plan."""
     program = problem.numbers(x, time=time, **(parameters or {}))
     return Plan(problem, program, program.x0, np.zeros(program.n), np.zeros(program.m), time)
 
 
 def transferred(plan: Plan, problem: Problem) -> Plan:
-    """Return the plan as one of the softened problem, or back: what both have by name."""
+    """Return the plan as one of the softened problem, or back, by the names that both have."""
     if plan.problem is problem:
         return plan
     source, target = plan.program, problem.program

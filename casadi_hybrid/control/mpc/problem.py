@@ -1,7 +1,4 @@
-"""The problem of a predictive controller: one or scenarios of one, as stated or softened.
-
-In the softened one limits may be exceeded at a price.
-"""
+"""Problem of a predictive controller: one or scenarios of one, as stated or softened."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ from casadi_hybrid.control.transcription.terms import Soft
 from casadi_hybrid.utils.errors import InputError
 
 Problem = OptimalControl | Scenarios
-_DEARER = 100.0
-"""The price of a limit on moves where others cost 1, so that it gives way last."""
+_LAST = 100.0
+"""Factor of the weights of limits on control increments, which give way last."""
 
 
 def refuse(problem: Problem) -> None:
-    """Refuse what no predictive controller can be made of."""
+    """Refuse a problem of which no predictive controller can be made."""
     if not isinstance(problem, OptimalControl | Scenarios):
         raise InputError(
             f"ocp must be an OptimalControl or Scenarios, got {type(problem).__name__}"
@@ -40,25 +37,24 @@ def refuse(problem: Problem) -> None:
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:
-    """Return the problem with all limits but those of controls soft, priced by their scale.
+    """Return the problem with all limits soft except those of controls, weighted by their scale.
 
-    Those stay hard, and those of their moves give way where others do not suffice;
-    constraints that are soft already keep their price. In scenarios it counts with the weight of
-    each, as all costs do.
+    Limits of control increments give way last. Constraints that are soft already keep their weight.
+    A violation in a scenario counts with the scenario's weight, as all costs do.
     """
     if isinstance(problem, OptimalControl):
         return _softened(problem, soft)
-    return Scenarios(
-        _softened(problem.ocp, soft), problem.scenarios, weights=list(problem.weights.values()),
-        shared=problem.shared, name=f"{problem.name}, softened", solver=problem.options,
-    )  # fmt: skip
+    options: dict[str, Any] = {"shared": problem.shared, "solver": problem.options}
+    weights, name = list(problem.weights.values()), f"{problem.name}, softened"
+    ocp = _softened(problem.ocp, soft)
+    return Scenarios(ocp, problem.scenarios, weights=weights, name=name, **options)
 
 
 def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     other = ocp.reopened()
     other.name = f"{ocp.name}, softened"
     soft = replace(soft, scaled=True)
-    last = replace(soft, linear=_DEARER * soft.linear, quadratic=_DEARER * soft.quadratic)
+    last = replace(soft, linear=_LAST * soft.linear, quadratic=_LAST * soft.quadratic)
     other.constraints = [
         c if c.soft else replace(c, soft=last if c.name in ocp.slewed else soft)
         for c in ocp.constraints
@@ -70,33 +66,33 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     return other
 
 
-def violated(problem: Problem, program: Program, x: Array, near: float) -> dict[str, float]:
+def violated(problem: Problem, program: Program, x: Array, tolerance: float) -> dict[str, float]:
     """Return the largest violation of each limit of a softened program, in its own units.
 
-    Of scenarios the worst counts; up to ``near``, in scaled units, it counts as none.
+    The worst scenario counts. Violations up to the tolerance, in scaled units, are left out.
     """
-    found: dict[str, float] = {}
+    largest: dict[str, float] = {}
     for label, block in violations(problem, program):
         amounts = block.read(x)
-        if (amounts > near * block.scale).any():
-            found[label] = max(found.get(label, 0.0), float(amounts.max()))
-    return found
+        if (amounts > tolerance * block.scale).any():
+            largest[label] = max(largest.get(label, 0.0), float(amounts.max()))
+    return largest
 
 
 def violations(problem: Problem, program: Program) -> list[tuple[str, Block]]:
     """Return the unknowns that are violations, each with the name of its limit."""
-    blocks = (block for prefix in problem.prefixed
-              for block in program.part(prefix).variables.values())  # fmt: skip
+    parts = (program.part(prefix) for prefix in problem.prefixed)
+    blocks = (block for part in parts for block in part.variables.values())
     return [(block.role.quantity, block) for block in blocks if block.role.kind == "violation"]
 
 
-def prices(problem: Problem) -> set[str]:
-    """Return the names of what has limits that may be exceeded at a price."""
+def soft_names(problem: Problem) -> set[str]:
+    """Return the names of quantities with soft limits."""
     return {c.quantity for c in problem.nominal.constraints if c.soft}
 
 
-def said(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
-    """Return the violations as words, with the units of states and algebraic states."""
+def in_words(amounts: Mapping[str, float], ocp: OptimalControl) -> str:
+    """Return violations in words, with the units of states and algebraic states."""
     states: Mapping[str, Any] = ocp.model.unknowns
     units = {name: states[name].unit if name in states else "" for name in amounts}
     return ", ".join(f"{name} by {in_unit(amounts[name], unit)}" for name, unit in units.items())

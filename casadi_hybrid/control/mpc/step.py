@@ -1,4 +1,4 @@
-"""Answers of a predictive controller, their telemetry, and the gain of the control law."""
+"""Steps of a predictive controller, their telemetry, and the gain of the control law."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from casadi_hybrid.utils.output.text import aligned
 
 @dataclass(frozen=True)
 class Gain:
-    """The matrix ∂u₀/∂x of a control law, in the units of the controls and states.
+    """Matrix ∂u₀/∂x of a control law, in the units of the controls and states.
 
-    ``gain["force", "angle"]`` is a number, or a matrix where one of them has several entries;
+    ``gain["force", "angle"]`` is a number, or a matrix if one of them has several entries;
     ``print`` shows all with their units.
 
     Attributes:
         matrix: a row a control, a column a state, in the order of the model.
-        model: whose these are.
+        model: of these controls and states.
     """
 
     matrix: Array
@@ -48,27 +48,26 @@ class Gain:
         lines = []
         for control, row in self.model.places("control").items():
             for state, column in self.model.places("state").items():
-                part = self.matrix[row, column]
-                numbers = "; ".join(", ".join(f"{value:.4g}" for value in line) for line in part)
+                rows = [", ".join(f"{v:.4g}" for v in line) for line in self.matrix[row, column]]
                 unit = quotient(controls[control].unit, states[state].unit)
-                lines.append(f"d {control} / d {state} = {numbers} {unit}")
+                lines.append(f"d {control} / d {state} = {'; '.join(rows)} {unit}")
         return "\n".join(lines)
 
 
-def gain_at(plan: Plan, made: dict[Any, Sensitivities]) -> Gain:
-    """Return how the first controls of a solved plan change with the state it begins at.
+def gain_at(plan: Plan, cache: dict[Any, Sensitivities]) -> Gain:
+    """Return the derivative of a plan's first controls with respect to its initial state.
 
-    By the implicit function theorem at the KKT point with the limits that are active there,
-    see :mod:`casadi_hybrid.solver.sensitivity`: a control at its limit has zeros. What it
-    takes is ``made`` once for each problem.
+    By the implicit function theorem at the KKT point with its active limits, see
+    :mod:`casadi_hybrid.solver.sensitivity`: a control at its limit has zeros. ``cache`` keeps the
+    functions for each problem.
     """
     program, model = plan.program, plan.ocp.model
-    if plan.problem not in made:
-        made[plan.problem] = Sensitivities(Problem.from_nlp(dict(program.nlp)))
+    if plan.problem not in cache:
+        cache[plan.problem] = Sensitivities(Problem.from_nlp(dict(program.nlp)))
     prefixes = list(plan.problem.prefixed)
-    begins = [program.parameters[f"{prefix}initial {name}"].where
-              for prefix in prefixes for name in model.signals["state"]]  # fmt: skip
-    dx, _ = of_unknowns(made[plan.problem], plan, np.concatenate(begins))
+    names = [f"{prefix}initial {name}" for prefix in prefixes for name in model.signals["state"]]
+    states = np.concatenate([program.parameters[name].where for name in names])
+    dx, _ = of_unknowns(cache[plan.problem], plan, states)
     rows = []
     for name, signal in model.signals["control"].items():
         block = program.variables[prefixes[0] + name]
@@ -87,22 +86,22 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Record:
-    """The telemetry of one step.
+    """Telemetry of one step.
 
     Attributes:
         time: of the measurement.
         status: see :class:`Step`.
-        reason: why it is not ``solved``; empty where it is.
-        iterations: of all solves of the step; one that was ended within is none.
+        reason: why the status is not ``solved``; else empty.
+        iterations: of all solves of the step, without unfinished ones.
         seconds: from the call to the answer.
-        warm: whether the solver began at the last plan.
-        engine, kernel: what ran the iteration and solved its linear systems, of the last solve.
-        active: number of limits that are active in the plan found.
-        active_names: of the variables and constraints whose limits these are.
-        violation: largest violation of a bound or row at the point found, in scaled units,
-            recomputed from the program's functions; NaN where that was not evaluated.
-        objective: f there.
-        feasibility, stationarity, complementarity: residuals of the KKT conditions there.
+        warm: true if the solver began at the last plan.
+        engine, kernel: of the iteration and of its linear systems, in the last solve.
+        active: number of active limits at the returned point.
+        active_names: variables and constraints of these limits.
+        violation: largest violation of a bound or row at the returned point, in scaled units, by
+            the program's functions; NaN if not evaluated.
+        objective: f at the returned point.
+        feasibility, stationarity, complementarity: KKT residuals at the returned point.
     """
 
     time: float
@@ -124,26 +123,26 @@ class Record:
 
 @dataclass(frozen=True, repr=False)
 class Step:
-    """The answer to one measurement.
+    """Answer to one measurement.
 
     ``status`` is one of
 
     - ``"solved"``: the first input of a plan that solves the problem,
-    - ``"feasible"``: of a plan that the solver was stopped at, which holds the dynamics and all
+    - ``"feasible"``: the first input of an unfinished plan, which satisfies the dynamics and all
       limits within the controller's tolerance,
-    - ``"softened"``: of a plan that violates the limits named in :attr:`violated`, as little as
-      their price demands; none where it needs to violate none after all,
-    - ``"last plan"``: the input that the last of these plans has for this time,
-    - ``"fallback"``: what the user's function says,
-    - ``"default"``: the controller's ``default``; the reason says which numbers.
+    - ``"softened"``: the first input of a plan that violates the limits in :attr:`violated` as
+      little as their weights demand,
+    - ``"last plan"``: the input of the last of these plans for this time,
+    - ``"fallback"``: the answer of the user's function,
+    - ``"default"``: the controller's ``default``; the reason has its values.
 
     Attributes:
         control: all controls, one below the other.
         status: a word.
-        reason: a sentence, why the status is not ``solved``; empty where it is.
-        violated: of a softened plan by how much each limit is exceeded, in its unit.
+        reason: why the status is not ``solved``; else empty.
+        violated: excess over each limit in a softened plan, in its unit.
         record: the telemetry.
-        asked: the problem, its program with the numbers and limits of the step, and the references
+        asked: the problem, its program with the values and limits of the step, and the references
             that are functions of time.
     """
 
@@ -157,32 +156,30 @@ class Step:
 
     def __repr__(self) -> str:
         """The status, the controls with their units, and the reason, in one line."""
-        signals = self.asked[0].model.signals["control"]
-        shown = (f"{name} {', '.join(f'{value:.6g}' for value in np.atleast_1d(self[name]))}"
-                 f" {signal.unit}".rstrip() for name, signal in signals.items())  # fmt: skip
-        said = f"{self.status} at {self.record.time:.6g}: {'; '.join(shown)}"
-        return f"{said} ({self.reason})" if self.reason else said
+        controls = []
+        for name, signal in self.asked[0].model.signals["control"].items():
+            values = ", ".join(f"{value:.6g}" for value in np.atleast_1d(self[name]))
+            controls.append(f"{name} {values} {signal.unit}".rstrip())
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{self.status} at {self.record.time:.6g}: {'; '.join(controls)}{reason}"
 
     def __getitem__(self, name: str) -> Any:
-        """Return a control by name: a number, or a vector where it has several entries."""
+        """Return a control by name: a number, or a vector of several entries."""
         places = self.asked[0].model.places("control")
         return number(self.control[known(name, places, "control")])
 
     @cached_property
     def plan(self) -> Solution | JointSolution | None:
-        """The plan that the control is from, read when it is asked for; None where there is none.
+        """The plan of the control, read at the first access; None without one.
 
-        Of the status ``"last plan"`` it is an earlier step's, with that step's times. Of scenarios
-        it has all of them by name.
+        A ``"last plan"`` has the times of an earlier step. Of scenarios it has all by name.
         """
         return None if self._plan is None else self._plan.solution()
 
 
-_COLUMNS = (
-    ("time", "{:.6g}"), ("status", "{}"), ("iterations", "{}"), ("seconds", "{:.2e}"),
-    ("warm", "{}"), ("engine", "{}"), ("kernel", "{}"), ("active", "{}"), ("violation", "{:.1e}"),
-    ("objective", "{:.6g}"), ("stationarity", "{:.1e}"), ("reason", "{}"),
-)  # fmt: skip
+_COLUMNS = "time status iterations seconds warm engine kernel active violation objective"
+_COLUMNS += " stationarity reason"
+_FORMATS = {"seconds": ".2e", "violation": ".1e", "stationarity": ".1e"}
 
 
 def arrays(records: Sequence[Record]) -> dict[str, Any]:
@@ -194,14 +191,14 @@ def arrays(records: Sequence[Record]) -> dict[str, Any]:
 
 def table(records: Sequence[Record]) -> str:
     """Return the records as text, one line a step, columns aligned."""
-    rows = [[name for name, _ in _COLUMNS]]
-    for record in records:
-        row = []
-        for name, form in _COLUMNS:
-            value = getattr(record, name)
-            if isinstance(value, bool):
-                value = "yes" if value else "no"
-            missing = isinstance(value, float) and np.isnan(value)
-            row.append("-" if missing or value == "" else form.format(value))
-        rows.append(row)
-    return "\n".join(aligned(rows))
+    columns = _COLUMNS.split()
+    rows = [[_cell(name, getattr(record, name)) for name in columns] for record in records]
+    return "\n".join(aligned([columns, *rows]))
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "-" if np.isnan(value) else format(value, _FORMATS.get(name, ".6g"))
+    return str(value) or "-"

@@ -1,7 +1,6 @@
-"""Closed loops: a plant, a controller, an estimator, what goes wrong between them, and the record.
+"""Closed loops of a plant, a controller and an estimator: :func:`simulate` and its :class:`Run`.
 
-:class:`~casadi_hybrid.control.model.plant.Plant` moves, :func:`simulate` closes the loop,
-:class:`Run` is what happened and :func:`monte_carlo` repeats it over seeds.
+:func:`monte_carlo` repeats a loop over seeds.
 """
 
 from casadi_hybrid.control.model.plant import Plant

@@ -49,12 +49,12 @@ def draw_shares(columns: Mapping[str, Array], title: str) -> Any:
     """Return the figure of a summary; see :meth:`Summary.plot`."""
     fig, axes = figure(1, len(columns), height=2.8, sharey=True)
     for ax, (label, values) in zip(axes[0], columns.items(), strict=True):
-        kept = np.sort(values[np.isfinite(values)])
+        finite = np.sort(values[np.isfinite(values)])
         # Runs without the number keep the curve below one: they are not hidden.
-        share = np.arange(1, kept.size + 1) / values.size
-        ax.step(kept, share, where="post", color=PALETTE[0], marker="o", markersize=3.0)
+        share = np.arange(1, finite.size + 1) / values.size
+        ax.step(finite, share, where="post", color=PALETTE[0], marker="o", markersize=3.0)
         ax.set_xlabel(label)
-        if kept.size and not kept.any():
+        if finite.size and not finite.any():
             ax.set_xlim(-0.05, 1.0)
         ax.set_ylim(0.0, 1.05)
         axes[0, 0].set_ylabel(f"share of {values.size} runs")
@@ -64,7 +64,7 @@ def draw_shares(columns: Mapping[str, Array], title: str) -> Any:
 
 
 def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
-    """Draw what is known of a quantity, each entry in its colour."""
+    """Draw the true, measured and estimated values of a quantity, each entry in its colour."""
     held, true = table is run.controls, run.parameters if table is run.estimates else table
     sources = {"true": true, "measured": run.measured}
     if table is run.states or table is run.estimates:
@@ -74,8 +74,9 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
         if held and kind == "true":  # the last step lasts until the end of the run
             rows, times = np.hstack((rows, rows[:, -1:])), run.times
         look = {"drawstyle": "steps-post" if held else "default", "label": f"_{kind}"}
-        curves = [ax.plot(times, row, **common.entry_style(i) | look | _LOOKS[kind])[0]
-                  for i, row in enumerate(rows)]  # fmt: skip
+        curves = []
+        for i, row in enumerate(rows):
+            curves += ax.plot(times, row, **common.entry_style(i) | look | _LOOKS[kind])
         if kind == "true":
             common.number_entries(ax, curves)
     ax.ticklabel_format(axis="y", style="sci", scilimits=(-3, 4))

@@ -23,15 +23,15 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class Trial:
-    """One seed; numbers are NaN where nothing can be said.
+    """Outcome of one seed; a number is NaN if the run has none.
 
     Attributes:
-        seed: of it.
+        seed: of the random numbers.
         cost: over all steps; NaN for a run that stopped early, whose sum is of fewer steps.
         violation: the largest of all limits, in units of the quantities' scales.
         failed: number of steps without success, see :class:`Run`.
-        steps: number of steps made.
-        error: a sentence where the run stopped early or raised, else empty.
+        steps: number of steps.
+        error: why the run stopped early or raised; else empty.
     """
 
     seed: int
@@ -85,16 +85,16 @@ class Summary(ByName):
         return np.asarray(known(name, self.rows, "column"))
 
     def __getitem__(self, name: str) -> Statistic:
-        values = self.column(name)
-        there = np.flatnonzero(np.isfinite(values))
-        if not there.size:
+        column = self.column(name)
+        indices = np.flatnonzero(np.isfinite(column))
+        if not indices.size:
             return Statistic(0, np.nan, np.nan, (np.nan,) * 3, np.nan, None)
-        kept = values[there]
-        worst = int(there[np.argmax(kept)])
-        quantiles = tuple(np.quantile(kept, QUANTILES).tolist())
-        std = float(kept.std(ddof=1)) if kept.size > 1 else 0.0
-        return Statistic(kept.size, float(kept.mean()), std, quantiles,
-                         float(values[worst]), self.trials[worst].seed)  # fmt: skip
+        values = column[indices]
+        worst = int(indices[np.argmax(values)])
+        quantiles = tuple(np.quantile(values, QUANTILES).tolist())
+        mean, std = float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else 0.0
+        seed = self.trials[worst].seed
+        return Statistic(values.size, mean, std, quantiles, float(column[worst]), seed)
 
     @property
     def errors(self) -> dict[int, str]:
@@ -102,17 +102,15 @@ class Summary(ByName):
         return {trial.seed: trial.error for trial in self.trials if trial.error}
 
     def table(self) -> str:
-        """Return the statistics as a table in plain text, then the seeds that came to no end."""
+        """Return the statistics as a table in plain text, then the runs that did not finish."""
         rows: list[Any] = [("", "runs", "mean", "std", "5 %", "median", "95 %", "worst", "seed")]
-        for name, label in (
-            ("cost", "cost"), ("violation", "violation / scale"), ("failed", "failed steps")
-        ):  # fmt: skip
+        labels = {"cost": "cost", "violation": "violation / scale", "failed": "failed steps"}
+        for name, label in labels.items():
             s = self[name]
-            numbers = (s.mean, s.std, *s.quantiles, s.worst)
-            seed = "" if s.seed is None else str(s.seed)
-            rows.append((label, str(s.count), *(f"{value:.4g}" for value in numbers), seed))
-        ended = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
-        return "\n".join([*aligned(rows, "<>"), *ended])
+            values = [f"{value:.4g}" for value in (s.mean, s.std, *s.quantiles, s.worst)]
+            rows.append((label, str(s.count), *values, "" if s.seed is None else str(s.seed)))
+        errors = [f"seed {seed}: {error}" for seed, error in self.errors.items()]
+        return "\n".join([*aligned(rows, "<>"), *errors])
 
     __repr__ = table
 
@@ -143,20 +141,20 @@ def monte_carlo(
 ) -> Summary:
     """Run a closed loop for many seeds and summarise.
 
-    A run that raises, or ends its process, is a row with its message, and a warning at the end
-    counts such runs. The numbers do not depend on the number of workers nor on what carries them,
-    as :func:`simulate` resets controller and estimator.
+    A run that raises, or ends its process, is a row with its message; a warning at the end counts
+    such runs. The results do not depend on the workers, as :func:`simulate` resets controller and
+    estimator.
 
     Args:
         run_one: seed → :class:`Run`; for more than one worker it makes plant and controller, in a
-            file that works under ``if __name__ == "__main__":``.
+            file whose calls stand under ``if __name__ == "__main__":``.
         seeds: the seeds, or how many, from 0.
         workers: processes; one runs in this process.
         cluster: a Dask cluster in their place: ``"local"``, the address of a scheduler, or a
             ``distributed.Client``.
         folder: keeps every finished run in ``study.sqlite``, and the table ``runs.csv`` or
-            ``runs.parquet``. The next call runs only the seeds that are missing. It refuses a
-            ``run_one`` with another text; the functions that this one calls are not compared.
+            ``runs.parquet``. The next call runs only the missing seeds. A ``run_one`` with another
+            source is refused; the functions that it calls are not compared.
         table: ``"csv"`` or ``"parquet"``.
         fresh: delete an earlier record.
         progress: show a progress bar on a terminal.
@@ -164,7 +162,7 @@ def monte_carlo(
     Raises:
         InputError: for arguments that do not fit, by name; for a folder that cannot be written
             to, is in use, or holds another study.
-        Unfinished: by Ctrl-C, with the summary of the runs that are done.
+        Unfinished: by Ctrl-C, with the summary of the finished runs.
 
     Example:
         >>> from casadi_hybrid.control import simulate
@@ -211,7 +209,7 @@ def monte_carlo(
 
 
 def _trial(run_one: Callable[[int], Run], seed: int) -> Trial:
-    """One row; the run itself stays in its process."""
+    """Return the outcome of a seed; the run itself stays in its process."""
     try:
         run = run_one(seed)
     except Exception as error:  # noqa: BLE001, every error belongs into the row

@@ -27,29 +27,42 @@ from casadi_hybrid.utils.inputs import count, is_callable, share
 
 
 def simulate(
-    plant: Any, controller: Any, estimator: Any = None, *, steps: int, x0: Any, time: float = 0.0,
-    period: float | None = None, noise: Any = None, process_noise: Any = None, delay: int = 0,
-    measurement_delay: int = 0, dropout: float = 0.0,
+    plant: Any,
+    controller: Any,
+    estimator: Any = None,
+    *,
+    steps: int,
+    x0: Any,
+    time: float = 0.0,
+    period: float | None = None,
+    noise: Any = None,
+    process_noise: Any = None,
+    delay: int = 0,
+    measurement_delay: int = 0,
+    dropout: float = 0.0,
     push: Mapping[int, Any] | Callable[[int, float, Array], Any] | None = None,
     parameters: Mapping[str, Any] | Callable[[float], Mapping[str, Any]] | None = None,
-    u0: Any = None, seed: int = 0, cost: Any = None, limits: Mapping[str, Any] | None = None,
+    u0: Any = None,
+    seed: int = 0,
+    cost: Any = None,
+    limits: Mapping[str, Any] | None = None,
     progress: bool = False,
-) -> Run:  # fmt: skip
+) -> Run:
     """Simulate a plant under feedback and return the record.
 
     At step k, at the time t_k = time + k·period:
 
-    1. the state is pushed, then measured under the control that held until now; noise is added,
-       the measurement may be lost, and what arrives is that of ``measurement_delay`` steps ago;
-    2. the estimator gets what arrived (None where nothing did) and the control that was applied
-       over the period before (None at k = 0), and returns the state. Without an estimator the
-       controller gets the last measurement that arrived; until the first arrives it is not asked;
+    1. the state is disturbed, then measured under the control that held until now. Noise is added,
+       the measurement may be lost, and that of ``measurement_delay`` steps ago arrives;
+    2. the estimator gets the measurement (None if none arrived) and the control applied over the
+       period before (None at k = 0), and returns the state. Without an estimator the controller
+       gets the last measurement that arrived, and is not asked before the first;
     3. the controller computes a control, which is applied ``delay`` steps later, for one period;
     4. the plant moves: x_{k+1} = step(x_k, u_k) + process noise, the control held over the period.
 
-    Controller, estimator and plant are reset first where they have ``reset()``, so that a run
-    depends on its arguments alone. Noise, process noise and losses have their own random numbers:
-    another dropout leaves the noise as it was.
+    Controller, estimator and plant are reset first if they have ``reset()``: a run depends on its
+    arguments alone. Noise, process noise and losses have separate random numbers, so another
+    dropout leaves the noise unchanged.
 
     Args:
         plant: a :class:`Plant`, or a function (x, u) → next x, whose state is called ``x`` and its
@@ -58,34 +71,34 @@ def simulate(
             ``.control``; or is a function (time, x, **parameters) → control. A control is a column
             or a dictionary by name.
         estimator: has ``step(y, u, time=) → x``.
-        steps: number K of them.
+        steps: number K of steps.
         x0: the state at the start, a column or by name.
         time: at the start.
         period: of a plant that is a function.
-        noise: of what is measured: a standard deviation, one an entry, by name, or a covariance.
+        noise: of measurements: a standard deviation, one an entry, by name, or a covariance.
         process_noise: the same of the states, added in each step.
         delay: whole periods from a computation to its effect.
         measurement_delay: whole periods from a measurement to its arrival.
         dropout: probability that a measurement is lost.
-        push: what is added to the state at a step, by the number of the step, as a column or by
-            name; or a function (k, time, x) → column, or None for nothing.
-        parameters: numbers by name that the controller gets, references among them, and an
-            :class:`MHE` those of its model that it does not estimate; or a function of time that
-            returns those of the controller alone. It is called after the estimator's step, so that
-            ``lambda time: mhe.parameters`` hands on what an estimator finds.
-        u0: the control before any was computed, which an :class:`MPC` is told; by default the
-            guesses of the model, and zeros where the plant is a function.
+        push: disturbances of the state, by the number of the step, as a column or by name; or a
+            function (k, time, x) → column, or None for no disturbance.
+        parameters: values by name for the controller, references among them, and for an
+            :class:`MHE` the parameters of its model that it does not estimate; or a function of
+            time with the values of the controller alone. The function is called after the
+            estimator's step: ``lambda time: mhe.parameters`` hands on the estimates.
+        u0: the control before any was computed, also for an :class:`MPC`; by default the guesses of
+            the model, and zeros if the plant is a function.
         seed: of the random numbers.
         cost: of a step, an expression of the plant's model or a function (x, u, time) → number;
             or a dictionary of them by name. The costs are sums over the steps.
         limits: (lower, upper) by name of a state, control or output, for :attr:`Run.violations`,
-            in place of the model's, and of those that an :class:`MPC` has changed at a step.
+            in place of the limits of the model or of the steps of an :class:`MPC`.
         progress: show a progress bar on a terminal.
 
     Raises:
         InputError: for arguments that do not fit, by name, before the first step; for a control of
-            the wrong size or with a NaN, at its step. What plant, controller or estimator raise
-            is passed on.
+            the wrong size or with a NaN, at its step. Exceptions of plant, controller and estimator
+            are passed on.
 
     Example:
         >>> run = simulate(lambda x, u: 0.5 * x + u, lambda time, x: -0.4 * x,
@@ -103,15 +116,15 @@ def simulate(
         )
     check_links(wiring, controller, estimator)
     seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
-    of_noise, of_process, of_losses = map(np.random.default_rng, seeds)
-    seen_root = factor(covariance_of(noise, wiring.measured, "noise"))
-    root = factor(covariance_of(process_noise, wiring.states, "process_noise"))
+    sensor_random, process_random, loss_random = map(np.random.default_rng, seeds)
+    sensor_factor = factor(covariance_of(noise, wiring.measured, "noise"))
+    process_factor = factor(covariance_of(process_noise, wiring.states, "process_noise"))
     dropout = share(dropout, "dropout")
-    late: deque[Array | None] = deque([None] * count(measurement_delay, "measurement_delay"))
-    pushed = _pusher(push, wiring, steps)
-    numbers = {} if callable(parameters) else by_name(parameters, "parameters")
-    ask = _asker(controller, parameters, numbers)
-    known = {name: v for name, v in numbers.items() if name in getattr(estimator, "takes", ())}
+    sent: deque[Array | None] = deque([None] * count(measurement_delay, "measurement_delay"))
+    disturbed = _disturbance(push, wiring, steps)
+    values = {} if callable(parameters) else by_name(parameters, "parameters")
+    compute = _controller(controller, parameters if callable(parameters) else values)
+    of_model = {name: v for name, v in values.items() if name in getattr(estimator, "takes", ())}
     record = Recorder(plant, wiring, limits, cost, estimator)
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
@@ -119,31 +132,30 @@ def simulate(
             part.reset()
     if u0 is not None and hasattr(controller, "applied"):
         controller.applied = wiring.u0
-    x, before, applied, heard = wiring.x0, wiring.u0, None, None
+    x, before, applied, state = wiring.x0, wiring.u0, None, None
     for k in tqdm(range(steps), "closed loop", disable=None if progress else True):
         t = time + k * wiring.period
-        x = pushed(k, t, x)
-        shown = wiring.measure(x, np.zeros(0) if before is None else before, t)
+        x = disturbed(k, t, x)
+        y = wiring.measure(x, np.zeros(0) if before is None else before, t)
         # Both are drawn at every step: a loss does not move the noise of later steps.
-        shown, lost = shown + draw(of_noise, seen_root), of_losses.random() < dropout
-        late.append(None if lost else shown)
-        arrived = late.popleft()
+        y, lost = y + draw(sensor_random, sensor_factor), loss_random.random() < dropout
+        sent.append(None if lost else y)
+        arrived = sent.popleft()
         began = clock.perf_counter()
-        if estimator is None:
-            heard = heard if arrived is None else arrived
-        else:
-            heard = np.ravel(estimator.step(arrived, applied, time=t, **known)).astype(float)
+        if estimator is not None:
+            state = np.ravel(estimator.step(arrived, applied, time=t, **of_model)).astype(float)
+        elif arrived is not None:
+            state = arrived
         answer, command = None, None
-        if heard is not None:
-            answer = ask(heard, t)
+        if state is not None:
+            answer = compute(state, t)
             command = wiring.control(getattr(answer, "control", answer), f"the control of step {k}")
         waiting.append(command)
         applied = _applied(waiting.popleft(), before, command)
-        record.step(
-            t, x, applied, applied if before is None else before, heard, command=command,
-            arrived=arrived, answer=answer, seconds=clock.perf_counter() - began,
-        )  # fmt: skip
-        after = wiring.move(x, applied, t) + draw(of_process, root)
+        held = applied if before is None else before
+        outcome = {"command": command, "arrived": arrived, "answer": answer}
+        record.step(t, x, applied, held, state, **outcome, seconds=clock.perf_counter() - began)
+        after = wiring.move(x, applied, t) + draw(process_random, process_factor)
         before = applied
         if not np.isfinite(after).all():
             record.stopped = f"the state was no longer finite after step {k}, at time {t:g}"
@@ -152,13 +164,11 @@ def simulate(
     return replace(record.run(x, time), deadline=deadline)
 
 
-def _asker(
-    controller: Any, parameters: Any, numbers: Mapping[str, Any]
-) -> Callable[[Array, float], Any]:
-    """One call (x, time) for both kinds of controllers, with all that they are given by name."""
+def _controller(controller: Any, parameters: Any) -> Callable[[Array, float], Any]:
+    """Return a call (x, time) for both kinds of controllers, parameters included."""
 
-    def given(t: float) -> Mapping[str, Any]:
-        by_name = parameters(t) if callable(parameters) else numbers
+    def values(t: float) -> Mapping[str, Any]:
+        by_name = parameters(t) if callable(parameters) else parameters
         if not isinstance(by_name, Mapping):
             raise InputError(
                 "parameters must be a function (time) → dictionary by name; "
@@ -167,10 +177,10 @@ def _asker(
         return by_name
 
     if hasattr(controller, "step"):
-        return lambda x, t: controller.step(x, time=t, **given(t))
+        return lambda x, t: controller.step(x, time=t, **values(t))
     form = "a function (time, x, **parameters) → control, or have step(x, time=, **parameters)"
     is_callable(controller, "controller", form)
-    return lambda x, t: controller(t, x, **given(t))
+    return lambda x, t: controller(t, x, **values(t))
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
@@ -180,15 +190,16 @@ def _applied(due: Array | None, before: Array | None, command: Array | None) -> 
     raise InputError("u0 is needed: nothing was measured yet and the plant is a plain function")
 
 
-def _pusher(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
+def _disturbance(push: Any, wiring: Wiring, steps: int) -> Callable[[int, float, Array], Array]:
+    """Return a function (k, time, x) → the disturbed state."""
     table: dict[int, Array] = {}
     for k, value in ({} if callable(push) else by_name(push, "push")).items():
         if not isinstance(k, int | np.integer) or not 0 <= k < steps:
             raise InputError(f"push has the step {k!r}; steps count from 0 to {steps - 1}")
         table[int(k)] = wiring.state(value, f"push[{k}]")
 
-    def pushed(k: int, t: float, x: Array) -> Array:
+    def disturbed(k: int, t: float, x: Array) -> Array:
         value = push(k, t, x) if callable(push) else table.get(k)
         return x if value is None else x + wiring.state(value, f"push at step {k}")
 
-    return pushed
+    return disturbed

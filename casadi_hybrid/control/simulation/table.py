@@ -14,9 +14,9 @@ from casadi_hybrid.control.model.signals import Array, Places, known, places_of,
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A matrix whose rows have names and whose columns have times.
+    """Matrix whose rows have names and whose columns have times.
 
-    ``table["speed"]`` is a trajectory, a vector where the name has one entry and else a matrix;
+    ``table["speed"]`` is a trajectory: a vector if the name has one entry, else a matrix.
     ``table[0]``, ``table[:, -1]`` and ``np.asarray(table)`` read the matrix itself.
 
     Attributes:
@@ -32,10 +32,11 @@ class Table:
     @classmethod
     def of(cls, rows: Mapping[str, Array], times: Array) -> Table:
         """Return the table of matrices by name, NaN at times after their last column."""
-        full = [np.pad(part, ((0, 0), (0, times.size - part.shape[1])), constant_values=np.nan)
-                for part in rows.values()]  # fmt: skip
         places = places_of({name: part.shape[0] for name, part in rows.items()})
-        return cls(places, np.vstack([np.zeros((0, times.size)), *full]), times)
+        values = np.full((sum(part.shape[0] for part in rows.values()), times.size), np.nan)
+        for name, part in rows.items():
+            values[places[name], : part.shape[1]] = part
+        return cls(places, values, times)
 
     def __repr__(self) -> str:
         return f"{', '.join(self.labels) or 'nothing'} at {self.times.size} times"
@@ -59,7 +60,7 @@ class Table:
         return np.array(self.values, dtype=dtype, copy=True if copy is None else copy)
 
     def rows(self, name: str) -> Array:
-        """Return the trajectory of a name as a matrix, also where it has one entry."""
+        """Return the trajectory of a name as a matrix, with one row too."""
         return np.asarray(self.values[known(name, self.places, "trajectory")])
 
     @property
@@ -70,22 +71,25 @@ class Table:
     @property
     def labels(self) -> list[str]:
         """A name for every row, such as ``level[2]``."""
-        sizes = [(name, self.rows(name)) for name in self]
-        return [entry_name(name, i, rows) for name, rows in sizes for i in range(rows.shape[0])]
+        return [
+            entry_name(name, i, self.rows(name))
+            for name, rows in self.places.items()
+            for i in range(rows.stop - rows.start)
+        ]
 
 
 @dataclass(frozen=True, repr=False)
 class EstimationError(Table):
-    """The estimate minus the true state, a column a step; printed, the largest by its scale.
+    """Estimate minus true state, a column a step; printed, the largest by its scale.
 
     Attributes:
-        worst: of which state that is, by how much and when.
+        worst: the largest error, with its state and time.
     """
 
     worst: Excess
 
     def __repr__(self) -> str:
-        """The largest error, of which state, and when."""
-        at, unit = self.worst, self.worst.unit
-        return (f"largest error {at.scaled:.2g} of the scale: {at.name} by "
-                f"{in_unit(at.amount, unit)} at {in_unit(at.time, at.time_unit)}")  # fmt: skip
+        """The largest error with its state and time."""
+        worst = self.worst
+        amount, time = in_unit(worst.amount, worst.unit), in_unit(worst.time, worst.time_unit)
+        return f"largest error {worst.scaled:.2g} of the scale: {worst.name} by {amount} at {time}"

@@ -7,8 +7,8 @@
 #define STARTS @starts@
 #define INTERVALS @intervals@
 
-/* Where each parameter of the program is from: a place of the inputs, of the applied controls
- * (counted on after the inputs), or -1 for what stays. */
+/* Source of each parameter of the program: a place of the inputs, of the applied controls (counted
+ * on after the inputs), or -1 for a constant. */
 static const int from[@UPPER@_PLACES_P] = @from@;
 
 /* The unknowns that a measured state begins, with the state's place and its scale. */
@@ -22,7 +22,7 @@ static const double control_scale[@UPPER@_OUTPUTS] = @control_scale@;
 static const double by_default[@UPPER@_OUTPUTS] = @default@;
 static const double at_first[@UPPER@_OUTPUTS] = @applied@;
 
-/* What stands at a place one interval later. */
+/* For each place the place of the same entry one interval later. */
 static const int after_x[@UPPER@_N_X] = @after_x@;
 static const int after_g[@UPPER@_PLACES_G] = @after_g@;
 
@@ -34,20 +34,19 @@ static const double read_scale[@read_places@] = @read_scale@;
 const @NAME@_inputs @NAME@_written = @written@;
 
 @if limited@
-/* Bounds that are limits, of lbx, ubx, lbg and ubg: places, of which limit each is, and the scale
- * that it is divided by. */
+/* Bounds that are limits, of lbx, ubx, lbg and ubg: places, the limit of each, and its divisor. */
 typedef struct {
     int count;
     const int *at, *of;
     const double *scale;
 @if follows@
-    const int *expression; /* that it follows where the limit is NAN; -1 where it is none */
+    const int *expression; /* followed if the limit is NAN; -1 for none */
 @end@
 } bounds;
 static const @NAME@_limits as_written = @limit_values@;
 static const bounds of_limits[] = {@bounds@};
 
-/* The limits of each control; -1 where it has none. */
+/* The limits of each control; -1 without one. */
 static const int control_lower[@UPPER@_OUTPUTS] = @control_lower@;
 static const int control_upper[@UPPER@_OUTPUTS] = @control_upper@;
 
@@ -85,8 +84,8 @@ static void put(const @NAME@_controller *controller, const bounds *of, double *c
 
 @end@
 @if softened@
-/* The softened problem: what both have, what stands at a place one interval later, the amounts by
- * which it exceeds limits, which limits these are, and which of them were soft before. */
+/* The softened problem: places that both problems share, places one interval later, violations of
+ * limits, the limit of each, and the limits that are soft in the problem itself. */
 static const int hard_x[] = @hard_x@, soft_x[] = @soft_x@;
 static const int hard_g[] = @hard_g@, soft_g[] = @soft_g@;
 static const int soft_after_x[] = @soft_after_x@;
@@ -123,7 +122,7 @@ void @NAME@_begin(@NAME@_controller *controller) {
     controller->age = -1;
 }
 
-/* Numbers one interval later. Places only move back, so that both may be the same. */
+/* Shifts values by one interval. Places only move back, so `to` may be `v`. */
 static void shift(double *to, const double *v, const int *after, int count) {
     int i;
     for (i = 0; i < count; i++) to[i] = v[after[i]];
@@ -142,10 +141,10 @@ static void move_on(@NAME@_controller *controller) {
 @if softened@
     if (controller->relaxed) {
         @NAME@_softened_in *soft = &controller->softened_in;
-        const @NAME@_softened_out *found = &controller->softened_out;
-        shift(soft->x0, found->x, soft_after_x, @UPPER@_SOFTENED_N_X);
-        shift(soft->lam_x0, found->lam_x, soft_after_x, @UPPER@_SOFTENED_N_X);
-        shift(soft->lam_g0, found->lam_g, soft_after_g, @UPPER@_SOFTENED_N_G);
+        const @NAME@_softened_out *last = &controller->softened_out;
+        shift(soft->x0, last->x, soft_after_x, @UPPER@_SOFTENED_N_X);
+        shift(soft->lam_x0, last->lam_x, soft_after_x, @UPPER@_SOFTENED_N_X);
+        shift(soft->lam_g0, last->lam_g, soft_after_g, @UPPER@_SOFTENED_N_G);
         in->of_solution = 0; /* of another problem */
     } else {
         controller->softened_in = @NAME@_softened_stored;
@@ -155,7 +154,7 @@ static void move_on(@NAME@_controller *controller) {
 @end@
 }
 
-/* What of the inputs and of the applied controls are parameters. */
+/* Sets the parameters from the inputs and the applied controls. */
 static void set_parameters(@NAME@_controller *controller, const double *v) {
     int i;
     for (i = 0; i < @UPPER@_N_P; i++) {
@@ -166,7 +165,7 @@ static void set_parameters(@NAME@_controller *controller, const double *v) {
 }
 
 @if delay@
-/* The inputs at the moment at which the control acts. Returns 0 where a number is not finite. */
+/* Predicts the inputs at the moment at which the control acts. Returns 0 if one is not finite. */
 static int predict(@NAME@_controller *controller, double *v) {
     double after[@state_count@], time = @time_from@;
     int i;
@@ -188,9 +187,9 @@ static int predict(@NAME@_controller *controller, double *v) {
 }
 
 @end@
-/* Bounds, parameters, and the state at the start of the guess. A state that exceeds its limits by no
- * more than the tolerance is at them; without a softened problem the plan begins outside from one
- * farther away. Returns how many entries are farther away, -1 where a number is not finite. */
+/* Sets bounds, parameters, and the state at the start of the guess. A state that exceeds its limits
+ * by at most the tolerance is moved onto them. Without a softened problem the plan may begin outside.
+ * Returns the number of entries farther outside, -1 if an input is not finite. */
 static int take(@NAME@_controller *controller, const double *v) {
     @NAME@_in *in = &controller->in;
     double measured[@UPPER@_INPUTS];
@@ -231,7 +230,7 @@ static int take(@NAME@_controller *controller, const double *v) {
 }
 
 @if softened@
-/* Whether a limit on time or steps has ended a solve. */
+/* True if a limit on time or steps has ended a solve. */
 @if clock@
 #define CUT_SHORT(out, NAME) \
     ((out)->stop == NAME##_STOP_ITERATION_LIMIT || (out)->stop == NAME##_STOP_TIME_LIMIT)
@@ -241,24 +240,24 @@ static int take(@NAME@_controller *controller, const double *v) {
 @end@
 
 @if clock@
-/* Seconds that are left; what is over has next to none, for 0 is no limit. */
+/* Remaining seconds, at least a tiny number, as 0 is no limit. */
 static double left(const @NAME@_in *in, double began, double most) {
     const double used = in->now ? in->now() - began : 0.0;
     return used < most ? most - used : 1e-9;
 }
 
 @end@
-/* One of both problems takes over what it has in common with the other. */
+/* Copies the entries that both problems share. */
 static void hand_over(double *to, const int *here, const double *v, const int *there, int count) {
     int i;
     for (i = 0; i < count; i++) to[here[i]] = v[there[i]];
 }
 
-/* Solves the softened problem from the start of the other one; returns whether there is a plan. */
+/* Solves the softened problem from the start of the other one; returns 1 with a plan, else 0. */
 static int relax(@NAME@_controller *controller) {
     const @NAME@_in *in = &controller->in;
     @NAME@_softened_in *soft = &controller->softened_in;
-    @NAME@_softened_out *found = &controller->softened_out;
+    @NAME@_softened_out *eased = &controller->softened_out;
 @if limited@
     double *const bound[] = {soft->lbx, soft->ubx, soft->lbg, soft->ubg};
 @end@
@@ -276,57 +275,56 @@ static int relax(@NAME@_controller *controller) {
 @if limited@
     put(controller, of_soft_limits, bound);
 @end@
-    @NAME@_softened_solve_in(&controller->memory.softened, soft, found);
+    @NAME@_softened_solve_in(&controller->memory.softened, soft, eased);
     for (i = 0; i < @amounts@; i++) {
-        const double amount = found->x[amount_x[i]];
+        const double amount = eased->x[amount_x[i]];
         double *most = controller->violated + amount_of[i];
         if (amount > controller->tolerance && amount * amount_scale[i] > *most)
             *most = amount * amount_scale[i];
     }
-    return found->status == @UPPER@_SOFTENED_SOLVED || found->feasibility <= controller->tolerance;
+    return eased->status == @UPPER@_SOFTENED_SOLVED || eased->feasibility <= controller->tolerance;
 }
 
 /* The plan of the softened problem as one of the other. */
 static void take_eased(@NAME@_controller *controller) {
-    const @NAME@_softened_out *found = &controller->softened_out;
+    const @NAME@_softened_out *eased = &controller->softened_out;
     @NAME@_out *out = &controller->out;
-    hand_over(out->x, hard_x, found->x, soft_x, @common_x@);
-    hand_over(out->lam_x, hard_x, found->lam_x, soft_x, @common_x@);
-    hand_over(out->lam_g, hard_g, found->lam_g, soft_g, @common_g@);
-    out->f = found->f;
-    out->feasibility = found->feasibility;
-    out->stationarity = found->stationarity;
-    out->complementarity = found->complementarity;
-    out->status = found->status;
+    hand_over(out->x, hard_x, eased->x, soft_x, @common_x@);
+    hand_over(out->lam_x, hard_x, eased->lam_x, soft_x, @common_x@);
+    hand_over(out->lam_g, hard_g, eased->lam_g, soft_g, @common_g@);
+    out->f = eased->f;
+    out->feasibility = eased->feasibility;
+    out->stationarity = eased->stationarity;
+    out->complementarity = eased->complementarity;
+    out->status = eased->status;
 @if clock@
-    out->stop = found->stop;
-    out->point = found->point;
-    out->certificate = found->certificate;
+    out->stop = eased->stop;
+    out->point = eased->point;
+    out->certificate = eased->certificate;
 @end@
-    out->steps += found->steps;
-    out->factors += found->factors;
+    out->steps += eased->steps;
+    out->factors += eased->factors;
     controller->relaxed = 1;
     controller->left = 0.0;
 }
 
-/* Lets a softened solve that a limit has ended go on in the next step, unless 50 steps in a row
- * have come no nearer. */
+/* Keeps the start of a softened solve that a limit has ended, unless 50 steps in a row have made no
+ * progress. */
 static void keep_unfinished(@NAME@_controller *controller) {
-    const @NAME@_softened_out *found = &controller->softened_out;
-    const double left = fmax(found->feasibility, fmax(found->stationarity, found->complementarity));
+    const @NAME@_softened_out *eased = &controller->softened_out;
+    const double left = fmax(eased->feasibility, fmax(eased->stationarity, eased->complementarity));
     const double least = controller->left;
     const int nearer = least == 0.0 || left < 0.9 * least;
-    const int waited = nearer ? 0 : controller->waited + (found->steps > 1 ? found->steps : 1);
+    const int waited = nearer ? 0 : controller->waited + (eased->steps > 1 ? eased->steps : 1);
     controller->left = 0.0;
-    if (waited > 50 || !CUT_SHORT(found, @UPPER@_SOFTENED)) return;
+    if (waited > 50 || !CUT_SHORT(eased, @UPPER@_SOFTENED)) return;
     take_eased(controller);
     controller->begun = 2; /* the point is a start for both problems */
     controller->left = nearer ? left : least;
     controller->waited = waited;
 }
 
-/* Whether limits are exceeded that were none of the soft ones, and with `beyond` of the measured
- * state neither. */
+/* True if hard limits are exceeded, with `beyond` only those that the measured state satisfies. */
 static int exceeds(const @NAME@_controller *controller, int beyond) {
     const @NAME@_in *in = &controller->in;
     int i, k, known;
@@ -342,7 +340,7 @@ static int exceeds(const @NAME@_controller *controller, int beyond) {
 }
 
 @end@
-/* Solves; returns where the control is from as far as this says it. */
+/* Solves; returns the source of the control, BY_LAST_PLAN if there is no new plan. */
 static int plan(@NAME@_controller *controller, int far) {
     @NAME@_in *in = &controller->in;
     @NAME@_out *out = &controller->out;
@@ -368,7 +366,7 @@ static int plan(@NAME@_controller *controller, int far) {
             take_eased(controller);
             return @UPPER@_BY_SOFTENED;
         }
-        if (relaxed) { /* no limit is exceeded there: the other problem is solved from it */
+        if (relaxed) { /* no limit is exceeded: the other problem starts from this plan */
             hand_over(in->x0, hard_x, controller->softened_out.x, soft_x, @common_x@);
             hand_over(in->lam_x0, hard_x, controller->softened_out.lam_x, soft_x, @common_x@);
             hand_over(in->lam_g0, hard_g, controller->softened_out.lam_g, soft_g, @common_g@);
@@ -386,7 +384,7 @@ static int plan(@NAME@_controller *controller, int far) {
     usable = out->status == @UPPER@_SOLVED || out->feasibility <= controller->tolerance;
 @if softened@
     in->of_solution = given;
-    /* That a limit has ended a solve says nothing of the problem: it goes on in the next step. */
+    /* A solve that a limit has ended proves nothing and goes on in the next step. */
     controller->strained =
         !usable && (relaxed || (tried ? CUT_SHORT(&controller->softened_out, @UPPER@_SOFTENED)
                                       : !CUT_SHORT(out, @UPPER@)));
@@ -423,7 +421,7 @@ int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
         memcpy(controller->sent + i * @UPPER@_OUTPUTS, controller->applied,
                sizeof controller->applied);
 @end@
-    if (controller->begun) move_on(controller); /* an interval has gone by since the last step */
+    if (controller->begun) move_on(controller); /* an interval has passed since the last step */
     controller->begun = 1;
     far = take(controller, (const double *)inputs);
     if (far >= 0) by = plan(controller, far);

@@ -8,8 +8,8 @@
 #include "@NAME@_softened.h"
 @end@
 
-/* What a step is given: the measured state, then parameters and references. All are doubles, so
- * that an array of @UPPER@_INPUTS numbers has them at the places of the enumeration. */
+/* Inputs of a step: the measured state, then parameters and references. All are doubles, so that an
+ * array of @UPPER@_INPUTS numbers has them at the places of the enumeration. */
 typedef struct {
 @input_fields@
 } @NAME@_inputs;
@@ -18,7 +18,7 @@ enum {
     @UPPER@_INPUTS = @inputs@
 };
 
-/* What it answers, within the limits of the controls. */
+/* Outputs of a step, within the limits of the controls. */
 typedef struct {
 @output_fields@
 } @NAME@_outputs;
@@ -29,11 +29,10 @@ enum {
 
 @if limited@
 /* Limits that may change between steps, in physical units; a side that was declared without a limit
- * is not here. A lower and an upper one that differ stay different, equal ones stay equal, also by an
- * expression that they follow: else it is another problem (@UPPER@_OTHER_PATTERN). */
+ * is not here. Different lower and upper limits must stay different, equal ones equal, also if they
+ * follow an expression: else it is another problem (@UPPER@_OTHER_PATTERN). */
 @if follows@
-/* One that is NAN is the expression of inputs that it was declared as, and follows them, until you
- * set it to a number, and again once you set it to NAN. */
+/* A limit that is NAN follows its declared expression of inputs. */
 @end@
 typedef struct {
 @limit_fields@
@@ -45,7 +44,7 @@ enum {
 
 @end@
 @if softened@
-/* Limits that a plan may exceed where there is none that keeps them. */
+/* Limits that a plan may exceed if no plan keeps them. */
 enum {
 @violation_places@,
     @UPPER@_VIOLATIONS = @violations@
@@ -59,14 +58,14 @@ enum {
 };
 @lengths@
 
-/* Where the control of a step is from. */
+/* Source of the control of a step. */
 enum {
     @UPPER@_BY_SOLUTION = 0,  /* the first control of a plan that solves the problem */
-    @UPPER@_BY_FEASIBLE = 1,  /* of a plan that holds all limits, at which the solver was stopped */
-    @UPPER@_BY_LAST_PLAN = 2, /* what the last such plan has for this interval */
+    @UPPER@_BY_FEASIBLE = 1,  /* of an unfinished plan that keeps all limits */
+    @UPPER@_BY_LAST_PLAN = 2, /* the control of the last such plan for this interval */
     @UPPER@_BY_FALLBACK = 3,  /* your function, controller.fallback */
     @UPPER@_BY_DEFAULT = 4,   /* @default_words@ */
-    @UPPER@_BY_SOFTENED = 5   /* a plan that exceeds limits, as little as their price demands */
+    @UPPER@_BY_SOFTENED = 5   /* a plan that exceeds limits, as little as their weights demand */
 };
 
 /* Begin with @NAME@_begin; then these may be set:
@@ -75,8 +74,8 @@ enum {
  * - limits;
 @end@
 @if clock@
- * - in.now, a clock in seconds that only goes forward, and in.max_time, how many a step may solve
- *   before it takes what it has, @max_time@ as written;
+ * - in.now, a monotonic clock in seconds, and in.max_time, the limit of the solves of a step,
+ *   @max_time@ as written;
 @end@
  * - in.max_iter, steps of a solve.
  * Bounds in `in` are those of the program, divided by the scales; a step writes them. */
@@ -86,7 +85,7 @@ typedef struct {
 @if softened@
     @NAME@_softened_in softened_in;
     @NAME@_softened_out softened_out;
-    double violated[@UPPER@_VIOLATIONS]; /* by how much the last plan exceeds them, physical units */
+    double violated[@UPPER@_VIOLATIONS]; /* excess of the last plan, physical units */
 @end@
     union {
         @NAME@_memory solve;
@@ -109,12 +108,12 @@ typedef struct {
 @end@
     double plan[@plan_places@], applied[@UPPER@_OUTPUTS];
     double tolerance; /* the largest violation of a plan that is used, in scaled units */
-    /* What is asked where there is no plan: returns 0 where it has an answer. May be NULL. */
+    /* Called without a plan: returns 0 if it has an answer. May be NULL. */
     int (*fallback)(const @NAME@_inputs *inputs, @NAME@_outputs *outputs);
-    int age, begun; /* intervals since the plan; -1 where there is none */
+    int age, begun; /* intervals since the plan; -1 without one */
 @if softened@
     int strained, relaxed; /* limits could not be kept the step before; the last plan exceeds them */
-    int waited;            /* steps of a softened solve that goes on without coming nearer, */
+    int waited;            /* steps of a continued softened solve without progress, */
     double left;           /* and its least residual, or 0 */
 @end@
 } @NAME@_controller;
@@ -123,16 +122,16 @@ typedef struct {
 extern "C" {
 #endif
 
-/* The controller at its start, and the numbers with which it was written. */
+/* The controller at its start, and the inputs with which it was written. */
 void @NAME@_begin(@NAME@_controller *controller);
 extern const @NAME@_inputs @NAME@_written;
 
-/* One step; returns where the control is from. controller->out.status says how the solve ended. */
+/* One step; returns the source of the control. controller->out.status says how the solve ended. */
 int @NAME@_step(@NAME@_controller *controller, const @NAME@_inputs *inputs,
                 @NAME@_outputs *outputs);
 
-/* A trajectory of the last solve in physical units, a column of the quantity a time; returns how
- * many numbers. Of use after @UPPER@_BY_SOLUTION and @UPPER@_BY_FEASIBLE. */
+/* Copies a trajectory of the last solve in physical units, a column a time; returns its size. Of use
+ * after @UPPER@_BY_SOLUTION and @UPPER@_BY_FEASIBLE. */
 int @NAME@_read(const @NAME@_controller *controller, int trajectory, double *values);
 
 #ifdef __cplusplus
