@@ -45,7 +45,7 @@ MECHANISMS = (
     change("second-order correction", "barrier/step.c",
            "number < run->options->corrections", "number < 0"),
     change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",
-           "|| least > HYBRID_INERTIA_FAR_LARGEST)", "|| 1)"),
+           "|| least > HYBRID_STEEPER_SHIFT_LARGEST)", "|| 1)"),
     change("slopes in place of a noisy objective", "globalization/globalization.h",
            "return excess <= hybrid_max(run->noise, run->numbers->tol * fabs(size));",
            "return (void)run, (void)size, excess < -INFINITY;"),

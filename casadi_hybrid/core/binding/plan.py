@@ -188,6 +188,6 @@ def options_of(problem: Problem, limits: Limits) -> Any:
     patience = _LEARNING if functions.curvature is None else CORE["HYBRID_PATIENCE_AT_FIRST"]
     return C.hybrid_options(
         run(limits.mu_init or 0.0, patience),
-        run(CORE["HYBRID_WARM_NU"], CORE["HYBRID_PATIENCE"], near=True),
+        run(CORE["HYBRID_BARRIER_NU_WARM"], CORE["HYBRID_PATIENCE"], near=True),
         problem.linear,
     )

@@ -15,7 +15,7 @@
 
 static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at, double shift) {
     form->answer->factors++;
-    return hybrid_factor_pinned(form->plan, model->W, at->A, shift, HYBRID_INERTIA_EPSILON,
+    return hybrid_factor_pinned(form->plan, model->W, at->A, shift, HYBRID_INERTIA_DELTA_C,
                                 &model->kkt);
 }
 
@@ -25,8 +25,8 @@ static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_p
                           double low) {
     double high = hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), low);
     while (factor(model, form, at, high)) {
-        high *= HYBRID_INERTIA_FIRST_GROWTH;
-        if (!(high <= HYBRID_INERTIA_LARGEST)) return 0;
+        high *= HYBRID_CURVATURE_SHIFT_GROWTH;
+        if (!(high <= HYBRID_INERTIA_DELTA_W_MAX)) return 0;
     }
     while (high > 2.0 * low) {
         const double middle = sqrt(low) * sqrt(high);
@@ -67,11 +67,11 @@ static double inaccuracy(const hybrid_model *model, const hybrid_form *form,
     const double size = hybrid_max(hybrid_largest(n, at->w), 1.0);
     const double products = form->answer->end.complementarity * form->scale_f;
     const double steep = hybrid_max(hybrid_largest(n, at->gradient), curvature * size);
-    double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_FORM_TINY);
+    double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_DIVISOR_TINY);
     for (int i = 0; i < n; i++)
         if (!model->kkt.pinned[i]) slope = hybrid_max(slope, fabs(model->force[i]));
     if (dw) moved = hybrid_max(moved, hybrid_largest(n, dw));
-    else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_FORM_TINY));
+    else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_DIVISOR_TINY));
     return moved / size;
 }
 
@@ -86,12 +86,13 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     for (int i = 0; i < form->plan->n; i++) model->kkt.pinned[i] = model->sides[i] != 0;
     model->regularization = 0;
     model->shift = 0.0;
-    if (factor(model, form, at, -HYBRID_FLAT * largest) ||
+    if (factor(model, form, at, -HYBRID_CURVATURE_FLAT * largest) ||
         hybrid_pinned_solution(model, form, at)) {
         order = HYBRID_NECESSARY;
         status = hybrid_regularized_solution(model, form, at);
     }
-    if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
+    if (status == HYBRID_SOLVED &&
+        model->shift <= HYBRID_SQP_SHIFT_FLAT * hybrid_max(largest, 1.0)) {
         *newton = inaccuracy(model, form, at, model->dw, largest);
         return order;
     }
@@ -99,7 +100,8 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     *newton = inaccuracy(model, form, at, 0, largest);
     flat = hybrid_max(flat, DBL_EPSILON * largest);
     if (!factor(model, form, at, flat))
-        return flat > HYBRID_FLAT * largest && factor(model, form, at, HYBRID_FLAT * largest)
+        return flat > HYBRID_CURVATURE_FLAT * largest &&
+                       factor(model, form, at, HYBRID_CURVATURE_FLAT * largest)
                    ? HYBRID_FIRST_ORDER
                    : HYBRID_NECESSARY;
     *curvature = descend(model, form, at, flat);

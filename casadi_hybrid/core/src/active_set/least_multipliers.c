@@ -15,7 +15,7 @@ static int change(hybrid_model *model, const hybrid_form *form, const hybrid_poi
     const hybrid_plan *plan = form->plan;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE;
     form->answer->factors++;
-    if (hybrid_factor_pinned(plan, model->W, at->A, 1.0, HYBRID_INERTIA_EPSILON, &model->kkt))
+    if (hybrid_factor_pinned(plan, model->W, at->A, 1.0, HYBRID_INERTIA_DELTA_C, &model->kkt))
         return HYBRID_NO_SET;
     for (int k = 0; k <= HYBRID_CORRECTIONS; k++) { /* of what epsilon dy leaves */
         hybrid_slope_of_L(plan, at, y, model->force);
@@ -24,7 +24,7 @@ static int change(hybrid_model *model, const hybrid_form *form, const hybrid_poi
                                 model->dw, model->dy))
             return HYBRID_NO_SET;
         for (int i = 0; i < plan->m; i++) y[i] += model->dy[i];
-        if (hybrid_largest(plan->n, model->dw) <= HYBRID_EXACT) break;
+        if (hybrid_largest(plan->n, model->dw) <= HYBRID_MULTIPLIERS_SLOPE_LEFT) break;
     }
     hybrid_slope_of_L(plan, at, y, model->force);
     return HYBRID_SOLVED;

@@ -40,20 +40,20 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
-    static const double precise[][2] = HYBRID_SQP_PERTURBED;
+    static const double precise[][2] = HYBRID_SQP_PERTURBED_REGULARIZATIONS;
     const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
     const int many = form->numbers->perturbed ? HYBRID_COUNT(precise) : HYBRID_COUNT(convex);
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
     double largest = 0.0; /* of W, or 1; found where it is needed */
-    int indefinite = regularizations[model->regularization][1] > HYBRID_FLAT;
+    int indefinite = regularizations[model->regularization][1] > HYBRID_SQP_SHIFT_FLAT;
     if (hybrid_late(form->functions, model->until)) return HYBRID_LATE; /* sets may be many */
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->sides[i] != 0;
     for (int k = model->regularization; k < many; k++) {
         double epsilon = regularizations[k][0], shift = regularizations[k][1];
         int found;
-        if (indefinite == (shift <= HYBRID_FLAT)) continue;
+        if (indefinite == (shift <= HYBRID_SQP_SHIFT_FLAT)) continue;
         if (shift > 0.0 && largest == 0.0) {
             largest = hybrid_largest_of_W(plan, model->W, kkt->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
@@ -219,7 +219,7 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
         model->homotopy_z[i] = model->sides[i] == 1   ? z_lower[i]
                                : model->sides[i] == 2 ? z_upper[i]
                                                       : 0.0;
-    for (int changes = 0; changes < HYBRID_SQP_HOMOTOPY; changes++) {
+    for (int changes = 0; changes < HYBRID_SQP_HOMOTOPY_CHANGES; changes++) {
         double least;
         int first = met(model, form, at, &least);
         /* One that was just met: only rounding gives its multiplier this sign. */
@@ -246,7 +246,7 @@ int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_poin
     model->regularization = 0;
     status = pinned(model, form, at);
     if (status) return status;
-    for (int sets = 0; sets < HYBRID_SQP_HOMOTOPY && !model->count; sets++) {
+    for (int sets = 0; sets < HYBRID_SQP_HOMOTOPY_CHANGES && !model->count; sets++) {
         if (!release(model, form, at)) return HYBRID_SOLVED;
         status = exchange_sets(model, form, at);
         if (status && status != HYBRID_NO_SET) return status;

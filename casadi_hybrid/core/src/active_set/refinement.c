@@ -68,7 +68,7 @@ void hybrid_refine_solution(hybrid_run *run) {
     hybrid_residuals residuals;
     int most = run->numbers->max_iter - it->t;
     double least = hybrid_iterate_residuals(run, &run->at->of, it, &residuals);
-    if (most > HYBRID_SQP_STEPS) most = HYBRID_SQP_STEPS;
+    if (most > HYBRID_REFINEMENT_STEPS) most = HYBRID_REFINEMENT_STEPS;
     estimate(&run->form, &run->at->of, it, run->sides);
     hybrid_copy(plan, it, 0, &run->next);
     while (most-- > 0 && least > 1.0) {

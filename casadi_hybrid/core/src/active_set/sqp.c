@@ -182,18 +182,19 @@ static int follow(sqp *h, double before, int unfinished, hybrid_residuals *resid
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (numbers->perturbed && now <= HYBRID_EXACT) break;
+        if (numbers->perturbed && now <= HYBRID_SQP_ERROR_ROUNDING) break;
         if (numbers->perturbed) continue;
         if (unfinished && !(now <= 0.5 * before)) return HYBRID_NOT_NEARER;
         if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
-        if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
+        if (violation > HYBRID_SQP_FAR_VIOLATION &&
+            h->sizes.c > HYBRID_SQP_FIRST_VIOLATION * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
         if (!watched) reference = now;
-        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_EXACT)) {
+        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_SQP_ERROR_ROUNDING)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
-            return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+            return now <= HYBRID_SQP_ERROR_ROUNDING && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
             answer->steps++;
@@ -220,7 +221,7 @@ static int lessen(sqp *h, hybrid_residuals *residuals) {
     }
     if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
     exchange(h);
-    huge = HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(hybrid_largest(n, h->at->gradient), 1.0);
+    huge = HYBRID_RESIDUALS_HUGE_LAM * hybrid_max(hybrid_largest(n, h->at->gradient), 1.0);
     for (int i = 0; i < form->plan->m; i++)
         if (fabs(h->y_before[i]) > huge) h->y_before[i] = 0.0;
     status = hybrid_least_multipliers(&h->model, form, h->at, h->y_before, h->y, h->held.z_lower,
@@ -284,7 +285,7 @@ static int descend(sqp *h) {
     active(h, most);
     *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, flat, &curvature);
     if (*order != HYBRID_NEGATIVE) return HYBRID_SOLVED;
-    for (double size = most; size > sqrt(HYBRID_EXACT) * most; size *= 0.25)
+    for (double size = most; size > HYBRID_SQP_CURVATURE_SHORTEST * most; size *= 0.25)
         for (int k = 0; k < 2; k++, side = -side) {
             const double length = size / hybrid_largest(plan->n, h->model.dw);
             const double said = -0.5 * curvature * length * length;
@@ -348,7 +349,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.answer = answer;
     h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
     /* Where constraints have no multipliers bounds too are moved to have some. */
-    h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
+    h.form.relaxation = numbers->perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
     h.form.unscaled = numbers->perturbed > 0;
     h.form.placing = 0;
     hybrid_clear_counts(answer);
@@ -377,7 +378,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
     if (numbers->curved) return deliver(&h, descend(&h));
-    show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
+    show(&h, &answer->start, HYBRID_BARRIER_NU_WARM, 0.0);
     proof = ray_test(&h, &ray);
     unfinished =
         !numbers->side_x &&

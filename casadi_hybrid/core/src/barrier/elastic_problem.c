@@ -86,7 +86,7 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
         away += step * at->gradient[i];
     }
     for (int i = 0; i < 2 * m; i++) {
-        at->gradient[n + i] = HYBRID_ELASTIC_PENALTY;
+        at->gradient[n + i] = HYBRID_ELASTIC_RHO;
         at->below[n + i] = p[i];
         at->above[n + i] = 1.0;
         at->A[plan->nnz_A + i] = i < m ? -1.0 : 1.0;
@@ -98,7 +98,7 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
         trial->theta += fabs(at->c[i]);
     }
     trial->linear = trial->base->linear + sum; /* p and n have a lower bound alone */
-    at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
+    at->f = HYBRID_ELASTIC_RHO * sum + 0.5 * away;
 }
 
 int hybrid_try(hybrid_run *run, hybrid_trial *trial) {

@@ -9,10 +9,11 @@
 
 /* The shift to try after one that did not serve. */
 static double larger(const hybrid_iterate *it, double shift, double least) {
-    double next = it->shift == 0.0 ? HYBRID_INERTIA_FIRST : it->shift / HYBRID_INERTIA_DECAY;
+    double next = it->shift == 0.0 ? HYBRID_INERTIA_DELTA_W_0 : it->shift / HYBRID_INERTIA_DECAY;
     if (shift != least)
-        return shift * (it->shift == 0.0 ? HYBRID_INERTIA_FIRST_GROWTH : HYBRID_INERTIA_GROWTH);
-    return next > least ? next : HYBRID_INERTIA_GROWTH * least;
+        return shift *
+               (it->shift == 0.0 ? HYBRID_INERTIA_KAPPA_W_PLUS_BAR : HYBRID_INERTIA_KAPPA_W_PLUS);
+    return next > least ? next : HYBRID_INERTIA_KAPPA_W_PLUS * least;
 }
 
 /* Whether K without a shift shows the curvature of the problem: the barrier hardly adds to that of
@@ -25,7 +26,7 @@ static int shows_curvature(const hybrid_run *run) {
     for (int i = 0; i < run->plan->n; i++)
         if (it->z_lower[i] <= at->below[i] && it->z_upper[i] <= at->above[i])
             added = hybrid_max(added, run->D[i]);
-    return added <= sqrt(HYBRID_FLAT) * hybrid_largest(run->plan->nnz_W, run->W);
+    return added <= HYBRID_INERTIA_BARRIER_CURVATURE * hybrid_largest(run->plan->nnz_W, run->W);
 }
 
 int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) {
@@ -39,9 +40,9 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     const int dependent = run->state->rows_dependent && !run->elastic.outer;
-    const double plain_epsilon = dependent ? HYBRID_INERTIA_EPSILON : 0.0;
-    const double largest = run->at->theta > HYBRID_PROGRESS_FEASIBLE ? HYBRID_INERTIA_FAR_LARGEST
-                                                                     : HYBRID_INERTIA_LARGEST;
+    const double plain_epsilon = dependent ? HYBRID_INERTIA_DELTA_C : 0.0;
+    const double largest = run->at->theta > HYBRID_FEASIBLE_C ? HYBRID_INERTIA_FAR_DELTA_W_MAX
+                                                              : HYBRID_INERTIA_DELTA_W_MAX;
     const int lessen = least == 0.0 && it->indefinite >= HYBRID_INERTIA_TURNS &&
                        it->served < HYBRID_INERTIA_TURNS;
     const double first = lessen ? it->shift / HYBRID_INERTIA_DECAY : least;
@@ -65,7 +66,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
         }
         singular |= found == 2 && shift == least;
         if (epsilon == 0.0 && (found == 2 || run->kkt.inertia.negative < plan->m)) {
-            epsilon = HYBRID_INERTIA_EPSILON;
+            epsilon = HYBRID_INERTIA_DELTA_C;
             continue;
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */

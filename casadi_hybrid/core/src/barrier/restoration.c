@@ -44,19 +44,19 @@ static void begin_elastic(hybrid_run *outer) {
     p = inner->at->of.w + n;
     z = it->z_lower + n;
     for (int i = 0; i < m; i++) {
-        double c = outer->at->of.c[i], rho = HYBRID_ELASTIC_PENALTY;
+        double c = outer->at->of.c[i], rho = HYBRID_ELASTIC_RHO;
         double half = 0.5 * (nu - rho * c) / rho;
         double other = half + sqrt(half * half + 0.5 * nu * c / rho);
-        other = other > HYBRID_FORM_TINY ? other : HYBRID_FORM_TINY;
+        other = other > HYBRID_DIVISOR_TINY ? other : HYBRID_DIVISOR_TINY;
         p[m + i] = other;
-        p[i] = c + other > HYBRID_FORM_TINY ? c + other : HYBRID_FORM_TINY;
+        p[i] = c + other > HYBRID_DIVISOR_TINY ? c + other : HYBRID_DIVISOR_TINY;
         z[i] = nu / p[i];
         z[m + i] = nu / other;
         it->y[i] = it->z_upper[n + i] = it->z_upper[n + m + i] = 0.0;
     }
     for (int i = 0; i < n; i++) {
-        it->z_lower[i] = hybrid_min(outer->now.z_lower[i], HYBRID_ELASTIC_PENALTY);
-        it->z_upper[i] = hybrid_min(outer->now.z_upper[i], HYBRID_ELASTIC_PENALTY);
+        it->z_lower[i] = hybrid_min(outer->now.z_lower[i], HYBRID_ELASTIC_RHO);
+        it->z_upper[i] = hybrid_min(outer->now.z_upper[i], HYBRID_ELASTIC_RHO);
     }
     hybrid_lift(outer, inner->at);
     it->theta_start = inner->at->theta;
@@ -76,7 +76,7 @@ static int lower(hybrid_run *outer) {
         hybrid_mark_progress(it, inner->at->theta, inner->at->of.f, hybrid_error_at(&error, nu));
         return it->t - it->reference.t < HYBRID_PROGRESS_STEPS;
     }
-    if (nu <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION * hybrid_min(violation, 1.0)) return 0;
+    if (nu <= HYBRID_ELASTIC_NU_END * hybrid_min(violation, 1.0)) return 0;
     hybrid_set_proximity(outer, nu);
     hybrid_with_barrier(it, nu);
     hybrid_lift(outer, inner->at);
@@ -105,7 +105,7 @@ static void look_for_proof(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     const double *y = run->elastic.inner->now.y;
     run->search.has_least =
-        hybrid_largest(plan->m, at->c) > HYBRID_PROGRESS_FEASIBLE && hybrid_is_stationary(run, y);
+        hybrid_largest(plan->m, at->c) > HYBRID_FEASIBLE_C && hybrid_is_stationary(run, y);
     if (!run->search.has_least) return;
     hybrid_set(plan->n, at->w, run->search.least);
     hybrid_set(plan->m, y, run->state->infeasibility);
@@ -134,7 +134,7 @@ static int elastic_step(hybrid_run *run, int t) {
 
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
 static int least_violation(hybrid_run *run, int status) {
-    if (hybrid_largest(run->plan->m, run->at->of.c) <= HYBRID_PROGRESS_FEASIBLE) return status;
+    if (hybrid_largest(run->plan->m, run->at->of.c) <= HYBRID_FEASIBLE_C) return status;
     if (status == HYBRID_INFEASIBLE && hybrid_is_stationary(run, 0)) return status;
     if (!run->search.has_least) return status;
     hybrid_set(run->plan->n, run->search.least, run->at->of.w);
@@ -179,7 +179,7 @@ int hybrid_begin_restoration(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *it = &run->now;
     double size = hybrid_largest(plan->n, run->at->of.w);
-    if (run->at->theta <= HYBRID_EXACT * hybrid_max(size, 1.0))
+    if (run->at->theta <= HYBRID_RESTORATION_THETA_ROUNDING * hybrid_max(size, 1.0))
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);

@@ -26,7 +26,7 @@ static void stay(hybrid_run *run, double nu) {
         const double bound = low ? form->lower[i] : form->upper[i];
         const double distance = low ? run->work[i] - bound : bound - run->work[i];
         if (!(z > 0.0) || !(fabs(w[i] - bound) > distance)) continue;
-        if (distance > (1.0 - HYBRID_BARRIER_TAU_LEAST) * to) w[i] = run->work[i];
+        if (distance > (1.0 - HYBRID_BARRIER_TAU_MIN) * to) w[i] = run->work[i];
         else if (fabs(w[i] - bound) > to) w[i] = low ? bound + to : bound - to;
     }
 }
@@ -34,7 +34,7 @@ static void stay(hybrid_run *run, double nu) {
 /* The first point, inside the bounds; less far where a function is not defined there. Returns a
  * status. */
 static int first_point(hybrid_run *run, double unfinished) {
-    static const double shares[] = HYBRID_BARRIER_SHARES;
+    static const double shares[] = HYBRID_START_PUSH_SHARES;
     double *known = run->answer->x; /* where the functions are known: at the start */
     hybrid_set(run->plan->n_x, run->trial->of.x, known);
     hybrid_swap_trials(&run->at, &run->trial);
@@ -71,8 +71,8 @@ static void nearby(hybrid_run *run) {
     hybrid_iterate *it = &run->now;
     hybrid_error error;
     hybrid_kkt_error(form, at, it, run->work, &error);
-    if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_FAR_OFF)
-        it->nu = HYBRID_BARRIER_NU_FAR_OFF;
+    if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_WARM_FAR)
+        it->nu = HYBRID_BARRIER_NU_WARM_FAR;
     hybrid_to_central_path(form, at, it);
 }
 
@@ -81,8 +81,8 @@ static void nearby(hybrid_run *run) {
 static double fitting_nu(const hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
-    const int infeasible = run->at->theta > HYBRID_PROGRESS_FEASIBLE;
-    const double least = infeasible ? HYBRID_BARRIER_NU_FAR_OFF : 0.0;
+    const int infeasible = run->at->theta > HYBRID_FEASIBLE_C;
+    const double least = infeasible ? HYBRID_BARRIER_NU_WARM_FAR : 0.0;
     double sum = 0.0;
     int bounded = 0;
     for (int i = 0; i < run->plan->n; i++) {
@@ -93,8 +93,8 @@ static double fitting_nu(const hybrid_run *run) {
         bounded++;
     }
     /* Nothing is known where the objective's gradient is zero. */
-    if (!(sum > run->numbers->tol * bounded)) return HYBRID_ITERATE_NU_START;
-    return hybrid_between(sum / bounded, least, HYBRID_ITERATE_NU_START);
+    if (!(sum > run->numbers->tol * bounded)) return HYBRID_BARRIER_NU_START;
+    return hybrid_between(sum / bounded, least, HYBRID_BARRIER_NU_START);
 }
 
 /* nu and y of a start from x0 alone, and z. */
@@ -104,8 +104,8 @@ static void fit(hybrid_run *run) {
     hybrid_equal_multipliers(&run->form, 0.0, it);
     hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
     it->nu = fitting_nu(run);
-    run->small_nu = it->nu < HYBRID_ITERATE_NU_START;
-    hybrid_equal_multipliers(&run->form, it->nu / HYBRID_ITERATE_NU_START, it);
+    run->small_nu = it->nu < HYBRID_BARRIER_NU_START;
+    hybrid_equal_multipliers(&run->form, it->nu / HYBRID_BARRIER_NU_START, it);
     hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
 }
 
@@ -116,7 +116,7 @@ static int read_multipliers(hybrid_run *run) {
     const hybrid_residuals *start = &run->answer->start;
     const double misfit = hybrid_max(start->stationarity, start->complementarity);
     const double most =
-        HYBRID_INERTIA_IMPLAUSIBLE *
+        HYBRID_START_LAM_MAX *
         hybrid_max(hybrid_largest(run->plan->n_x, run->trial->of.raw_gradient), 1.0);
     hybrid_iterate *it = &run->now;
     double largest = 0.0;
@@ -144,7 +144,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     }
     run->small_nu = 0;
     if (first_point(run, unfinished)) return HYBRID_UNDEFINED;
-    it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
+    it->nu = options->nu > 0.0 ? options->nu : HYBRID_BARRIER_NU_START;
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     run->f_start = run->at->of.f;

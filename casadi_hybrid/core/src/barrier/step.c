@@ -104,7 +104,7 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
             hybrid_swap_trials(&run->trial, &run->corrected);
             return verdict;
         }
-        if (run->corrected->theta > HYBRID_PROGRESS_LEFT * theta) return NONE;
+        if (run->corrected->theta > HYBRID_LINE_SEARCH_KAPPA_SOC * theta) return NONE;
         theta = run->corrected->theta;
         for (int i = 0; i < plan->m; i++)
             residual[i] = second->alpha * residual[i] + run->corrected->of.c[i];
@@ -146,7 +146,7 @@ static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double 
     move(run, it, alpha);
     hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);
     if (hybrid_error_at(&error, it->nu) >
-        HYBRID_PROGRESS_LEFT * hybrid_error_at(&run->error, it->nu))
+        HYBRID_LINE_SEARCH_SLOPES_ERROR * hybrid_error_at(&run->error, it->nu))
         return 0;
     return verdict;
 }
@@ -160,15 +160,15 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
     double risen = INFINITY;              /* phi, by the whole step */
     double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
     int cut = it->cut, first = 1;
-    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
+    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_LINE_SEARCH_TINY_STEP)
         return tiny_step(run, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
     least = hybrid_smallest_step(pair, it->theta_start, slope);
-    if (it->cut >= HYBRID_PROGRESS_ROUNDS && plan->m) {
+    if (it->cut >= HYBRID_LINE_SEARCH_SHORT_STEPS && plan->m) {
         /* The filter keeps steps short: far from feasibility, where theta has hardly fallen
          * meanwhile, a restoration is due. */
-        if (pair->theta > HYBRID_PROGRESS_FEASIBLE &&
-            pair->theta > HYBRID_PROGRESS_LEFT * it->theta_cut)
+        if (pair->theta > HYBRID_FEASIBLE_C &&
+            pair->theta > HYBRID_LINE_SEARCH_SHORT_THETA * it->theta_cut)
             return NONE;
         cut = 0;
     }
@@ -198,7 +198,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         if (!verdict || hybrid_complete(run, run->trial)) continue;
         move(run, it, alpha);
         run->next.tiny = 0;
-        run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1 : 0;
+        run->next.cut = alpha <= HYBRID_LINE_SEARCH_SHORT * run->direction.alpha ? cut + 1 : 0;
         if (run->next.cut == 1) run->next.theta_cut = pair->theta;
         if (verdict == 'h') hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
@@ -217,10 +217,9 @@ static double distance(const hybrid_run *run) {
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     double least = 0.0;
-    if (run->elastic.outer
-            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y, HYBRID_FLAT,
-                             run->W)
-            : hybrid_hessian_of_run(run))
+    if (run->elastic.outer ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y,
+                                            HYBRID_ELASTIC_OBJECTIVE, run->W)
+                           : hybrid_hessian_of_run(run))
         return HYBRID_UNDEFINED;
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];
@@ -229,13 +228,13 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         if (status) return status;
         complete(run, it, &run->direction);
         status = search(run, it);
-        if (status == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_EXACT)
+        if (status == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_STEP_ROUNDING)
             return HYBRID_BLOCKED;
         if (status != NONE) return status;
         /* Where only the objective counts its model fails: a shorter, steeper step. */
-        least *= HYBRID_INERTIA_FIRST_GROWTH;
-        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
-        if (run->pair.theta > HYBRID_PROGRESS_FEASIBLE || least > HYBRID_INERTIA_FAR_LARGEST)
+        least *= HYBRID_STEEPER_SHIFT_GROWTH;
+        if (least < HYBRID_STEEPER_SHIFT_FIRST) least = HYBRID_STEEPER_SHIFT_FIRST;
+        if (run->pair.theta > HYBRID_FEASIBLE_C || least > HYBRID_STEEPER_SHIFT_LARGEST)
             return HYBRID_BLOCKED;
     }
 }

@@ -46,8 +46,7 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
         state->stepped |= moved;
     }
     if (!(r->feasibility <= run->numbers->feasibility)) return;
-    if (!run->restoring && !run->search.begun &&
-        r->feasibility >= HYBRID_PROGRESS_PERTURBATION &&
+    if (!run->restoring && !run->search.begun && r->feasibility >= HYBRID_NEARBY_VIOLATION &&
         (state->nearby.t < 0 || r->stationarity <= state->of_nearby.stationarity)) {
         hybrid_copy(plan, it, at->w, &state->nearby);
         state->of_nearby = *r;
@@ -78,7 +77,7 @@ int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
         plain > 1.0 && (run->error.met ? hybrid_error_at(&run->error, run->now.nu) <= run->now.nu
                                        : seen->merit <= 1.0 && error <= numbers->tol);
     solved = seen->merit <= 1.0 && error <= numbers->tol;
-    narrows = run->now.nu > HYBRID_ROUNDED && !run->history.widened;
+    narrows = run->now.nu > HYBRID_BARRIER_NU_LEAST && !run->history.widened;
     run->history.wide = solved && narrows ? hybrid_gap(run) : 0.0;
     seen->settled = seen->merit > 1.0 || run->now.tiny > 0 ||
                     (error <= numbers->tol && !(run->history.wide > 1.0));
@@ -96,7 +95,7 @@ static int limit_test(const hybrid_run *run, double merit) {
     const int t = run->history.before.t;
     const int converging = merit < 0.5 * run->history.merit_before; /* it is not given up then */
     /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does. */
-    const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR;
+    const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR_STEPS;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
     if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
     return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;

@@ -169,7 +169,7 @@ static int doubt(hybrid_solver *solver) {
     if (steps >= solver->until) return 0;
     if (relaxed) {
         run = run_of(solver, solver->until - steps);
-        run.how.nu = HYBRID_ITERATE_NU_START;
+        run.how.nu = HYBRID_BARRIER_NU_START;
         solver->small_nu = 0;
         begin_at_x0(solver, run);
     } else {

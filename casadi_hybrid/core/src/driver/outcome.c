@@ -15,9 +15,6 @@
 #include "driver/runs.h"
 #include "feasibility/feasibility.h"
 
-/* Large multipliers, all but this part of which cancels, are those of a degenerate point. */
-#define DEGENERATE_PULL 1e-2
-
 static int stop_of(int status) {
     switch (status) {
     case HYBRID_SOLVED: return HYBRID_STOP_CONVERGED;
@@ -53,8 +50,8 @@ static int is_degenerate(const hybrid_solver *solver) {
     for (int k = 0; k < plan->nnz_J; k++)
         Aty[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
     size = hypot(hybrid_norm(plan->n_x, found->lam_x), hybrid_norm(plan->n_g, found->lam_g));
-    return size > HYBRID_INERTIA_IMPLAUSIBLE &&
-           hybrid_norm(plan->n_x, Aty) <= DEGENERATE_PULL * size;
+    return size > HYBRID_OUTCOME_DEGENERATE_LAM &&
+           hybrid_norm(plan->n_x, Aty) <= HYBRID_OUTCOME_DEGENERATE_SUM * size;
 }
 
 static int point_of(const hybrid_solver *solver) {
@@ -63,7 +60,7 @@ static int point_of(const hybrid_solver *solver) {
     if (hybrid_merit(of, r) <= 1.0) return HYBRID_KKT_POINT;
     if (r->feasibility <= of->feasibility)
         return is_degenerate(solver) ? HYBRID_FRITZ_JOHN_POINT : HYBRID_FEASIBLE_NOT_STATIONARY;
-    if (solver->found.certificate <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION)
+    if (solver->found.certificate <= HYBRID_CERTIFICATE_STATIONARY)
         return HYBRID_INFEASIBLE_STATIONARY;
     return r->stationarity <= of->stationarity && r->complementarity <= of->stationarity
                ? HYBRID_STATIONARY_NOT_FEASIBLE
@@ -294,7 +291,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
 
 /* Whether f is less by a thousandth at the first, whose violation is no larger. */
 static int is_lower(const hybrid_rank *one, const hybrid_rank *other) {
-    const double apart = HYBRID_PROGRESS_F * hybrid_max(fabs(one->f), fabs(other->f));
+    const double apart = HYBRID_OUTCOME_LOWER_F * hybrid_max(fabs(one->f), fabs(other->f));
     return one->f < other->f - apart && one->violation <= other->violation;
 }
 

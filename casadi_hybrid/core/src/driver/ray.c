@@ -21,21 +21,21 @@ static int land(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     hybrid_point *at = &run->trial->of;
     double *w = run->corrected->of.w;
-    for (int step = 0; step < HYBRID_SQP_STEPS; step++) {
+    for (int step = 0; step < HYBRID_RAY_STEPS; step++) {
         int found;
         for (int i = 0; i < plan->n; i++)
             w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);
         if (hybrid_visit_problem(run, run->corrected)) return 1;
         hybrid_move_slacks(plan, &run->corrected->of, at->w);
         if (hybrid_visit_problem(run, run->trial)) return 1;
-        if (hybrid_is_met(plan, run->numbers, at, HYBRID_ROUNDING_CAP, run->sizes)) return 0;
+        if (hybrid_is_met(plan, run->numbers, at, HYBRID_RAY_TEST_VIOLATION, run->sizes)) return 0;
         for (int i = 0; i < plan->n; i++) {
             double room = hybrid_min(hybrid_min(at->below[i], at->above[i]), 1.0);
             run->D[i] = 1.0 / (room * room);
             run->force[i] = 0.0;
         }
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
+        found = hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &run->kkt);
         form->answer->factors++;
         if (found == 2) return 1;
         if (hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, run->direction.dw,
@@ -49,7 +49,7 @@ static int land(hybrid_run *run) {
 /* run->trial becomes the far end of the ray through run->at. Returns whether that proves that f
  * has no bound. */
 static int stretch(hybrid_run *run) {
-    static const double lengths[] = HYBRID_RAY_STEP_LENGTHS;
+    static const double lengths[] = HYBRID_RAY_LENGTHS;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double f = 0.0, growth = 2.0;

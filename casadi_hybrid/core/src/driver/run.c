@@ -50,7 +50,7 @@ static int step(hybrid_run *run) {
     }
     hybrid_lower_barrier(run, it);
     idle = it->t - it->reference.t;
-    if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_PROGRESS_FEASIBLE)
+    if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_FEASIBLE_C)
         return hybrid_begin_restoration(run);
     if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_ROUNDS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);

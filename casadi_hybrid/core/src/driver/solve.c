@@ -290,7 +290,7 @@ static void leave_saddles(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     const int warm = answer->method == HYBRID_ACTIVE_SET;
     const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
-    const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
+    const int faint = slope > 0.0 && slope * HYBRID_OUTCOME_FAINT_GRADIENT <= solver->given->tol;
     if (!solver->plan->nnz_W) { /* all is linear */
         answer->order = HYBRID_NECESSARY;
         if (faint)

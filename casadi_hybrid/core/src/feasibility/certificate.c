@@ -20,7 +20,7 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
     double least;
     for (int i = 0; i < count; i++)
         v[i] = hybrid_max(at->raw_g[i] - upper[i], 0.0) - hybrid_max(lower[i] - at->raw_g[i], 0.0);
-    least = HYBRID_EXACT * hybrid_largest(count, v);
+    least = HYBRID_CERTIFICATE_ROUNDING * hybrid_largest(count, v);
     for (int i = 0; i < count; i++)
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
 }
@@ -35,8 +35,8 @@ static int is_subgradient(const hybrid_form *form, const double *v, const double
     for (int i = 0; i < plan->m; i++) {
         double of_row = v[plan->row_at[i]], size = fabs(of_row);
         double pulled = size > 0.0 ? (of_row > 0.0 ? y[i] : -y[i]) : 0.0;
-        if (size * form->scale_c[i] > HYBRID_CERTIFICATE_BROKEN * most &&
-            !(pulled >= (1.0 - HYBRID_CERTIFICATE_BROKEN) * force))
+        if (size * form->scale_c[i] > HYBRID_CERTIFICATE_VIOLATED * most &&
+            !(pulled >= (1.0 - HYBRID_CERTIFICATE_UNEQUAL) * force))
             return 0;
     }
     return 1;
@@ -76,10 +76,10 @@ static double free_slope(const hybrid_form *form, const hybrid_point *at, const 
     const hybrid_numbers *of = form->numbers;
     double sum = 0.0;
     for (int i = 0; i < form->plan->n_x; i++) {
-        double steep = hybrid_max(fabs(slope[i]), HYBRID_FORM_TINY), x = at->x[i];
-        double room = HYBRID_PROGRESS_FEASIBLE * hybrid_max(1.0, fabs(x));
-        double most = HYBRID_CERTIFICATE_NOTHING * all / steep;
-        room = hybrid_max(room, HYBRID_PROGRESS_FEASIBLE * all / steep);
+        double steep = hybrid_max(fabs(slope[i]), HYBRID_DIVISOR_TINY), x = at->x[i];
+        double room = HYBRID_CERTIFICATE_ON_BOUND * hybrid_max(1.0, fabs(x));
+        double most = HYBRID_CERTIFICATE_BOUND_GAIN * all / steep;
+        room = hybrid_max(room, HYBRID_CERTIFICATE_ON_BOUND * all / steep);
         if ((slope[i] > 0.0 ? x - of->lbx[i] : of->ubx[i] - x) <= (room < most ? room : most))
             continue;
         sum += slope[i] * slope[i];
@@ -110,5 +110,5 @@ double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const d
     size = size_of_pulls(plan, at->raw_J, J0, u, rest, rest + n_g);
     bend = bend_of_pulls(form, at, u, W, rest, rest + n_g);
     return free_slope(form, at, slope, hybrid_dot(n_g, u, v)) /
-           hybrid_max(hybrid_max(size, bend), HYBRID_FORM_TINY);
+           hybrid_max(hybrid_max(size, bend), HYBRID_DIVISOR_TINY);
 }

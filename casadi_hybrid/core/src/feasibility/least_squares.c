@@ -40,14 +40,14 @@ static int is_flat(hybrid_run *run, double *slope) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    const double nu = run->search.nu, pushed = HYBRID_BARRIER_KAPPA_EPSILON * nu;
+    const double nu = run->search.nu, pushed = HYBRID_LEAST_SQUARES_KAPPA_EPSILON * nu;
     const double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     int flat = 1;
     hybrid_times_At(plan, at->A, at->c, slope);
     for (int i = 0; i < plan->n; i++) {
         double upper = form->has_upper[i] ? 1.0 / at->above[i] : 0.0;
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
-        double least = HYBRID_EXACT * sqrt(run->search.units[i]) * size;
+        double least = HYBRID_LEAST_SQUARES_COSINE * sqrt(run->search.units[i]) * size;
         if (!(least > pushed)) least = pushed;
         run->force[i] = nu * (upper - lower);
         slope[i] += run->force[i];
@@ -66,14 +66,16 @@ static double renew_units(hybrid_run *run) {
     for (int k = 0; k < plan->nnz_A; k++) units[plan->A_cols[k]] += A[k] * A[k];
     for (int i = 0; i < plan->n; i++) sum += units[i];
     for (int i = 0; i < plan->n && run->search.cautious; i++) units[i] = sum / plan->n;
-    return hybrid_max(hybrid_largest(plan->n, units), HYBRID_FORM_TINY);
+    return hybrid_max(hybrid_largest(plan->n, units), HYBRID_DIVISOR_TINY);
 }
 
 /* After a step that gained this share of what was expected. */
 static double next_damping(double damping, double ratio) {
-    if (ratio > HYBRID_RESTORATION_GOOD)
-        return hybrid_max(HYBRID_RESTORATION_LESS * damping, HYBRID_RESTORATION_LEAST_DAMPING);
-    return ratio < HYBRID_RESTORATION_POOR ? HYBRID_RESTORATION_GROWTH * damping : damping;
+    if (ratio > HYBRID_LEAST_SQUARES_RATIO_GOOD)
+        return hybrid_max(HYBRID_LEAST_SQUARES_DAMPING_FALL * damping,
+                          HYBRID_LEAST_SQUARES_DAMPING_MIN);
+    return ratio < HYBRID_LEAST_SQUARES_RATIO_POOR ? HYBRID_LEAST_SQUARES_DAMPING_GROWTH * damping
+                                                   : damping;
 }
 
 int hybrid_root_step(hybrid_run *run) {
@@ -83,8 +85,8 @@ int hybrid_root_step(hybrid_run *run) {
     hybrid_search *search = &run->search;
     double *units = search->units, *slope = search->slope, *D = search->D;
     double *dw = run->direction.dw, *step = run->other.dw;
-    double damping = search->damping, growth = HYBRID_RESTORATION_GROWTH;
-    double least_unit = HYBRID_RESTORATION_LEAST_UNIT * renew_units(run);
+    double damping = search->damping, growth = HYBRID_LEAST_SQUARES_DAMPING_GROWTH;
+    double least_unit = HYBRID_LEAST_SQUARES_UNIT_MIN * renew_units(run);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
     double reach = 1.0 + hybrid_largest(plan->n, at->w);
     int curved = search->curved;
@@ -94,7 +96,7 @@ int hybrid_root_step(hybrid_run *run) {
     if (is_flat(run, slope)) return hybrid_root_closer(run);
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
     hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
-    for (;; growth *= HYBRID_RESTORATION_GROWTH) {
+    for (;; growth *= HYBRID_LEAST_SQUARES_DAMPING_GROWTH) {
         int found, end = hybrid_search_ends(run);
         if (end) return end;
         for (int i = 0; i < plan->n; i++)
@@ -107,25 +109,25 @@ int hybrid_root_step(hybrid_run *run) {
             found = hybrid_solve_kkt(plan, run->force, at->c, &run->kkt, dw, run->direction.dy);
         if (found && curved) { /* once more, without the curvature */
             curved = 0;
-            growth /= HYBRID_RESTORATION_GROWTH;
+            growth /= HYBRID_LEAST_SQUARES_DAMPING_GROWTH;
             continue;
         }
         if (!found) {
-            alpha = hybrid_fraction_inside(form, at, dw, HYBRID_BARRIER_TAU_LEAST);
+            alpha = hybrid_fraction_inside(form, at, dw, HYBRID_BARRIER_TAU_MIN);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
-            if (hybrid_largest(plan->n, step) <= HYBRID_EXACT * reach)
+            if (hybrid_largest(plan->n, step) <= HYBRID_STEP_ROUNDING * reach)
                 return hybrid_root_closer(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
             if (!hybrid_try_problem(run, run->trial)) {
                 gain = expected(run, curved ? run->W : 0, D, slope, step);
                 gained = value - value_of(run, run->trial);
-                if (gained > HYBRID_RESTORATION_ACCEPT * gain &&
+                if (gained > HYBRID_LEAST_SQUARES_RATIO_ACCEPT * gain &&
                     !hybrid_complete_problem(run, run->trial))
                     break;
             }
         }
         damping *= growth;
-        if (damping > HYBRID_RESTORATION_MOST_DAMPING) return hybrid_root_closer(run);
+        if (damping > HYBRID_LEAST_SQUARES_DAMPING_MAX) return hybrid_root_closer(run);
     }
     return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain));
 }

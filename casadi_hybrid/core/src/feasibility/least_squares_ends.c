@@ -15,7 +15,7 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
  * lets an entry leave by no more than twice its distance a step. */
 static void make_room(hybrid_run *run, double theta) {
     hybrid_move_slacks(run->plan, &run->at->of, run->trial->of.w);
-    hybrid_push_inside(&run->form, HYBRID_FORM_OFF * theta, run->trial->of.w);
+    hybrid_push_inside(&run->form, HYBRID_LEAST_SQUARES_PUSH * theta, run->trial->of.w);
     if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }
 
@@ -27,13 +27,13 @@ void hybrid_begin_root(hybrid_run *run, double theta) {
     if (!(theta < 1.0)) theta = 1.0;
     if (form->bounds) make_room(run, theta);
     at = &run->at->of;
-    search->nu = form->bounds ? HYBRID_FORM_OFF * run->now.nu * theta : 0.0;
+    search->nu = form->bounds ? HYBRID_LEAST_SQUARES_NU_START * run->now.nu * theta : 0.0;
     for (int i = 0; i < plan->n; i++) {
         search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
         search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;
     }
     search->cautious = !run->restoring && run->options->cautious;
-    search->damping = HYBRID_RESTORATION_DAMPING;
+    search->damping = HYBRID_LEAST_SQUARES_DAMPING_FIRST;
     search->reference = INFINITY;
     search->curved = search->steps = 0;
     search->begun = 1;
@@ -68,7 +68,7 @@ static void end(hybrid_run *run, const hybrid_trial *trial) {
 
 int hybrid_is_stationary(hybrid_run *run, const double *y) {
     return hybrid_violation_slope(&run->form, &run->at->of, run->answer->J0, y, run->W,
-                                  run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY_VIOLATION;
+                                  run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY;
 }
 
 int hybrid_root_closer(hybrid_run *run) {
@@ -77,18 +77,18 @@ int hybrid_root_closer(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     double violation = hybrid_largest(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
-    double least = HYBRID_EXACT * size * (size < 1.0 ? size : 1.0);
+    double least = HYBRID_LEAST_SQUARES_NU_MIN * size * (size < 1.0 ? size : 1.0);
     int proved;
-    if (!run->restoring && violation <= HYBRID_PROGRESS_FEASIBLE) {
+    if (!run->restoring && violation <= HYBRID_FEASIBLE_C) {
         end(run, run->at);
         return HYBRID_SOLVED;
     }
     if (!(search->nu > least))
-        return violation <= HYBRID_PROGRESS_FEASIBLE
+        return violation <= HYBRID_FEASIBLE_C
                    ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
                    : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
-    proved = violation > HYBRID_PROGRESS_FEASIBLE && hybrid_is_stationary(run, 0);
-    search->nu = proved ? 0.5 * least : HYBRID_RESTORATION_LESS * search->nu;
+    proved = violation > HYBRID_FEASIBLE_C && hybrid_is_stationary(run, 0);
+    search->nu = proved ? 0.5 * least : HYBRID_LEAST_SQUARES_NU_FALL * search->nu;
     return HYBRID_SOLVED;
 }
 
@@ -113,11 +113,11 @@ static void move_bounds(hybrid_run *run, double alpha) {
  * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
  * status. */
 static int watch(hybrid_run *run, double now) {
-    const double slow = HYBRID_PROGRESS_LEFT * HYBRID_PROGRESS_LEFT; /* of squares */
+    const double slow = HYBRID_LEAST_SQUARES_SLOW * HYBRID_LEAST_SQUARES_SLOW; /* of squares */
     const int steps = run->search.steps + 1;
-    if (run->restoring && run->search.has_least && steps >= HYBRID_PROGRESS_STEPS)
+    if (run->restoring && run->search.has_least && steps >= HYBRID_LEAST_SQUARES_STEPS)
         return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
-    if (steps % HYBRID_PROGRESS_STEPS || !(now > slow * run->search.reference))
+    if (steps % HYBRID_LEAST_SQUARES_STEPS || !(now > slow * run->search.reference))
         return HYBRID_SOLVED;
     return hybrid_no_way_on(run, hybrid_is_stationary(run, 0) ? HYBRID_INFEASIBLE : HYBRID_STALLED,
                             HYBRID_SLOW_VIOLATION);
@@ -129,9 +129,8 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     const double *c = run->at->of.c, *new = run->trial->of.c;
     double before = hybrid_dot(plan->m, c, c), now = hybrid_dot(plan->m, new, new);
     int status;
-    if (run->restoring
-            ? hybrid_restored(run, run->trial)
-            : hybrid_largest(plan->m, new) <= HYBRID_EXACT) {
+    if (run->restoring ? hybrid_restored(run, run->trial)
+                       : hybrid_largest(plan->m, new) <= HYBRID_LEAST_SQUARES_ROOT) {
         end(run, run->trial);
         hybrid_swap_trials(&run->at, &run->trial);
         return HYBRID_SOLVED;
@@ -141,8 +140,8 @@ int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
     move_bounds(run, alpha);
     search->damping = damping;
     search->steps++;
-    if (search->steps % HYBRID_PROGRESS_STEPS == 0) search->reference = now;
-    search->curved = !(now <= HYBRID_RESTORATION_FAST * before);
+    if (search->steps % HYBRID_LEAST_SQUARES_STEPS == 0) search->reference = now;
+    search->curved = !(now <= HYBRID_LEAST_SQUARES_FAST * before);
     hybrid_swap_trials(&run->at, &run->trial);
     return HYBRID_SOLVED;
 }

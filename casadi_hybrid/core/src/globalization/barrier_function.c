@@ -70,7 +70,7 @@ int hybrid_search_ends(const hybrid_run *run) {
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {
     if (trial->outside) return INFINITY;
     if (!form->bounds) return trial->of.f;
-    return trial->of.f - nu * (trial->logs - HYBRID_LINE_SEARCH_DAMPING * trial->linear);
+    return trial->of.f - nu * (trial->logs - HYBRID_BARRIER_KAPPA_D * trial->linear);
 }
 
 void hybrid_gradient_of_phi(const hybrid_form *form, const hybrid_trial *at, double nu,
@@ -79,7 +79,7 @@ void hybrid_gradient_of_phi(const hybrid_form *form, const hybrid_trial *at, dou
     const double *below = at->of.below, *above = at->of.above, *gradient = at->of.gradient;
     for (int i = 0; i < form->plan->n; i++) {
         double Aty = has_upper[i] / above[i] - has_lower[i] / below[i];
-        double alone = HYBRID_LINE_SEARCH_DAMPING * nu * (has_lower[i] - has_upper[i]);
+        double alone = HYBRID_BARRIER_KAPPA_D * nu * (has_lower[i] - has_upper[i]);
         slope[i] = gradient[i] + nu * Aty + alone;
     }
 }
@@ -99,8 +99,9 @@ int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, 
     int noise;
     for (int i = 0; i < run->plan->n; i++) slope += at->gradient[i] * (to->w[i] - at->w[i]);
     *off = fabs(to->f - at->f - slope);
-    noise = to->f == at->f || (part <= HYBRID_STEP_SHORT && *off > HYBRID_PROGRESS_LEFT * before);
-    if (!noise || !(*off > run->noise && *off <= HYBRID_ROUNDING_CAP * range)) return 0;
+    noise =
+        to->f == at->f || (part <= HYBRID_LINE_SEARCH_SHORT && *off > HYBRID_NOISE_KEPT * before);
+    if (!noise || !(*off > run->noise && *off <= HYBRID_NOISE_CAP * range)) return 0;
     run->noise = 2.0 * *off; /* errors of both signs differ by so much */
     return 1;
 }

@@ -43,13 +43,13 @@ double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const doub
         const double product = z_lower[i] * below + z_upper[i] * above; /* of one of them */
         if (!low && !high) continue;
         bounded++;
-        if (product <= HYBRID_WARM_NU) continue;
+        if (product <= HYBRID_BARRIER_NU_WARM) continue;
         away++;
         products += product;
         shares += low && high ? 1.0 - hybrid_min(below, above) / hybrid_max(below, above) : 1.0;
     }
     return 2 * away > bounded && shares > 0.0
-               ? hybrid_between(products / shares, HYBRID_WARM_NU, HYBRID_ITERATE_NU_START)
+               ? hybrid_between(products / shares, HYBRID_BARRIER_NU_WARM, HYBRID_BARRIER_NU_START)
                : 0.0;
 }
 
@@ -59,7 +59,8 @@ static void keep_near(int count, const double *has, const double *distance, doub
                       double *restrict z) {
     for (int i = 0; i < count; i++) {
         double central = has[i] * nu / distance[i];
-        double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
+        double least = central / HYBRID_BARRIER_KAPPA_SIGMA,
+               most = central * HYBRID_BARRIER_KAPPA_SIGMA;
         double raised = z[i] < least ? least : z[i];
         z[i] = raised > most ? most : raised;
     }
@@ -122,7 +123,7 @@ double hybrid_fraction_inside(const hybrid_form *form, const hybrid_point *at, c
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
                                  const hybrid_iterate *it, hybrid_direction *d) {
     int n = form->plan->n;
-    double tau = hybrid_max(1.0 - it->nu, HYBRID_BARRIER_TAU_LEAST), other;
+    double tau = hybrid_max(1.0 - it->nu, HYBRID_BARRIER_TAU_MIN), other;
     d->alpha = hybrid_fraction_inside(form, at, d->dw, tau);
     other = hybrid_fraction_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, tau);
     d->alpha_z = hybrid_fraction_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, tau);

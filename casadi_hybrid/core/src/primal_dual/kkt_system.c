@@ -52,7 +52,7 @@ void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const dou
 int hybrid_hessian_of_run(hybrid_run *run) {
     run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
     if (!run->identity) return HYBRID_SOLVED;
-    if (++run->without > HYBRID_PROGRESS_STEPS) {
+    if (++run->without > HYBRID_HESSIAN_UNDEFINED_STEPS) {
         hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
@@ -66,7 +66,7 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
     if (plan->m) {
         for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
+        hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &run->kkt);
         run->form.answer->factors++;
     }
     hybrid_least_squares_again(run, at, z_lower, z_upper, y);
@@ -94,5 +94,5 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
     for (int k = 0; k < plan->nnz_A; k++)
         dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
     hybrid_diagonal_of_R(m, n, dense, diagonal);
-    return fabs(diagonal[m - 1]) <= HYBRID_ROUNDED * n * fabs(diagonal[0]);
+    return fabs(diagonal[m - 1]) <= HYBRID_RANK_ROUNDING * n * fabs(diagonal[0]);
 }

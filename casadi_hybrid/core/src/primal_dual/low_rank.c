@@ -74,7 +74,7 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) 
         kkt->inertia.negative += (low->values[k] > 0.0) - (low->w[k] > 0.0);
         if (!(fabs(low->values[k]) >= least)) least = fabs(low->values[k]);
     }
-    if (!(least > HYBRID_EIGENVALUE_ROUNDING * hybrid_largest(rank, low->values))) {
+    if (!(least > HYBRID_LOW_RANK_ROUNDING * hybrid_largest(rank, low->values))) {
         kkt->inertia.singular = 1;
         return 2;
     }

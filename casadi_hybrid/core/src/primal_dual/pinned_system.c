@@ -41,7 +41,7 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt
 /* Whether rows depend on each other as far as chosen pivots can tell: then their multipliers would
  * move along a null space by what rounding makes of it. */
 static int are_dependent(const hybrid_kkt *kkt) {
-    return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_EXACT;
+    return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_PIVOT_ROUNDING;
 }
 
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,

@@ -181,7 +181,7 @@ void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const do
                        double *slope);
 /* The mean size of entries with this sum in units of s_max, at least one. */
 static inline double hybrid_excess_mean(double sum, int count) {
-    double many = count > 1 ? count : 1, s_max = HYBRID_ITERATE_S_MAX;
+    double many = count > 1 ? count : 1, s_max = HYBRID_ERROR_S_MAX;
     if (sum <= 0.99 * s_max * many) return 1.0;
     return (sum / many > s_max ? sum / many : s_max) / s_max;
 }

@@ -22,7 +22,7 @@
 
 #include "problem/problem.h"
 
-enum { PAIRS = HYBRID_QUASI_NEWTON_MEMORY, POINTS = PAIRS + 1 };
+enum { PAIRS = HYBRID_QUASI_NEWTON_PAIRS, POINTS = PAIRS + 1 };
 
 /* What of the caller's memory is what; one block at a time has its updates there. */
 typedef struct {
@@ -70,7 +70,8 @@ static double *point(const hybrid_plan *plan, const hybrid_secants *secants, int
 
 /* A step of x that is no longer than this shows errors of slopes rather than curvature. */
 static double least_step(const hybrid_plan *plan, const double *x) {
-    double least = plan->differenced ? HYBRID_QUASI_NEWTON_DIFFERENCED : HYBRID_EXACT;
+    double least = plan->differenced ? HYBRID_QUASI_NEWTON_LEAST_DIFFERENCED_STEP
+                                     : HYBRID_QUASI_NEWTON_LEAST_STEP;
     return least * (1.0 + hybrid_largest(plan->n_x, x));
 }
 
@@ -192,7 +193,7 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
     const long long n = plan->n, size = n + plan->m;
     long long most = 0;
     for (int b = 0; plan->limited_memory && b < plan->n_blocks; b++)
-        if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_MEMORY;
+        if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_PAIRS;
     low->rank = 0;
     HYBRID_PLACE(arena, most * n, &low->U, &low->V);
     low->Z = hybrid_allocate(arena, most * size);

@@ -22,11 +22,11 @@ int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
 
 int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                   double cap, double *sizes) {
-    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_PROGRESS_FEASIBLE)) return 0;
+    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_FEASIBLE_C)) return 0;
     hybrid_sizes_of_rows(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double room = HYBRID_RESIDUALS_ROUNDING * sizes[i];
-        room = hybrid_between(room, HYBRID_PROGRESS_FEASIBLE, cap);
+        room = hybrid_between(room, HYBRID_FEASIBLE_C, cap);
         double over = hybrid_max(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
@@ -41,7 +41,7 @@ static int ray_ends(hybrid_form *form, const hybrid_point *at, double reach, hyb
                     double *steep) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    const double least = HYBRID_RAY_TEST_SLOPE * reach, *x = at->x;
+    const double least = HYBRID_RAY_TEST_MOVED * reach, *x = at->x;
     const double factor = hybrid_max(HYBRID_RAY_TEST_END / reach, 2.0);
     double *along = far->raw_g;
     int defined;
@@ -79,7 +79,7 @@ int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, dou
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 && !(hybrid_falls_outwards(plan, at) && reach > before)) return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
-        int met = hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes);
+        int met = hybrid_is_met(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes);
         if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
             met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
@@ -88,12 +88,12 @@ int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, dou
             return HYBRID_UNBOUNDED;
     }
     ray->beyond = reach > HYBRID_RAY_TEST_FAR && reach >= before ? ray->beyond + 1 : 0;
-    return ray->beyond > HYBRID_PROGRESS_STEPS ? HYBRID_DIVERGED : HYBRID_SOLVED;
+    return ray->beyond > HYBRID_RAY_TEST_STEPS ? HYBRID_DIVERGED : HYBRID_SOLVED;
 }
 
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
                            const hybrid_point *at, double limit, double *sizes) {
-    if (at->raw_f < -limit && hybrid_is_met(plan, numbers, at, HYBRID_ROUNDING_CAP, sizes))
+    if (at->raw_f < -limit && hybrid_is_met(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes))
         return HYBRID_UNBOUNDED;
     return hybrid_largest(plan->n_x, at->x) > limit ? HYBRID_DIVERGED : HYBRID_SOLVED;
 }

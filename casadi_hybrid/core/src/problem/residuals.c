@@ -108,5 +108,5 @@ void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
     memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
     memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
     answer->largest_lam = of_x > of_g ? of_x : of_g;
-    answer->huge = answer->largest_lam > HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(slope, 1.0);
+    answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_LAM * hybrid_max(slope, 1.0);
 }

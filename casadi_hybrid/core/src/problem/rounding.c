@@ -28,7 +28,7 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 
 /* Multipliers, times entries of J, above this are implausible: they explain nothing. */
 static double multiplier_limit(const hybrid_plan *plan, const hybrid_point *at) {
-    return HYBRID_INERTIA_IMPLAUSIBLE * hybrid_largest(plan->n_x, at->raw_gradient);
+    return HYBRID_ROUNDING_LAM_MAX * hybrid_largest(plan->n_x, at->raw_gradient);
 }
 
 /* The largest violation of a row that counts: rounding explains 1e-2 of it at most. */
@@ -116,7 +116,7 @@ static double of_complementarity(const hybrid_form *form, const hybrid_point *at
 double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const double *W,
                       const double *D, const int *pinned, const double *dw) {
     const hybrid_plan *plan = form->plan;
-    const double rounding = HYBRID_EXACT * (1.0 + hybrid_largest(plan->n, from->w));
+    const double rounding = HYBRID_STEP_ROUNDING * (1.0 + hybrid_largest(plan->n, from->w));
     double found = 0.0;
     if (form->functions->secants) return 0.0; /* their curvature may be too large */
     for (int i = 0; i < plan->n; i++) {

@@ -34,8 +34,8 @@ static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
 }
 
 static double scale_of(double steepest) {
-    if (!(steepest > HYBRID_FORM_SCALE_GOAL)) return 1.0;
-    return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
+    if (!(steepest > HYBRID_FORM_G_MAX)) return 1.0;
+    return hybrid_between(HYBRID_FORM_G_MAX / steepest, HYBRID_FORM_SCALE_MIN, 1.0);
 }
 
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
@@ -58,8 +58,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     form->plain = form->scale_f == 1.0 && plan->n_free == plan->n_x && plan->m == plan->n_g &&
                   !form->numbers->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
-    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_SCALE_GOAL)
-        return;
+    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_G_MAX) return;
     hybrid_steepness(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
         form->scale_c[i] = scale_of(form->scale_c[i]);
@@ -90,7 +89,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     }
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
         int slack = i - plan->n_free;
-        double most = HYBRID_FORM_WIDEST * of->feasibility;
+        double most = HYBRID_FORM_RELAXATION_MAX * of->feasibility;
         if (slack >= 0) most *= form->scale_c[plan->slack_row[slack]];
         form->lower[i] -= widening(form->lower[i], form->relaxation, most);
         form->upper[i] += widening(form->upper[i], form->relaxation, most);
@@ -119,7 +118,7 @@ static int place(hybrid_form *form, hybrid_point *start) {
     if (!hybrid_first_at(form, start)) return 0;
     for (int i = 0; i < plan->n_x; i++) {
         double lower = of->lbx[i], upper = of->ubx[i];
-        double room = HYBRID_FORM_OFF * hybrid_min(upper - lower, 1.0);
+        double room = HYBRID_FORM_START_INSIDE * hybrid_min(upper - lower, 1.0);
         form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
     }
     memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
