@@ -33,11 +33,11 @@ def core() -> Any:
         "hybrid_next_nu": (number, [number, number]),
         "hybrid_filter_rejects": (c_int, [c_void_p, number, number, number]),
         "hybrid_filter_accepts": (c_int, [c_void_p, c_void_p, *[number] * 5]),
-        "hybrid_smallest_step": (number, [c_void_p, number, number]),
+        "hybrid_alpha_min": (number, [c_void_p, number, number]),
         "hybrid_filter_add": (None, [c_void_p, c_void_p]),
         "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
         "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
-        "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
+        "hybrid_reset_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
         ),
@@ -109,7 +109,7 @@ def test_the_filter(core: Any) -> None:
         given = ct.byref(pair), ct.byref(it), size, *trial, alpha, slope
         assert core.hybrid_filter_accepts(*given) == wanted
         assert core.hybrid_filter_rejects(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
-        step = core.hybrid_smallest_step(ct.byref(pair), start, slope)
+        step = core.hybrid_alpha_min(ct.byref(pair), start, slope)
         assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
         core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
         kept = of.extended()
@@ -163,7 +163,7 @@ def test_bounds_are_kept(core: Any) -> None:
         z = [np.where(has, sizes(rng, n, 14.0), 0.0) for has in (low, high)]
         central = nu * low / below, nu * high / above
         wanted_z = [np.clip(o, c / 1e10, c * 1e10) for o, c in zip(z, central, strict=True)]
-        core.hybrid_safe_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
+        core.hybrid_reset_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
         np.testing.assert_allclose(z, wanted_z, rtol=1e-14)
         step = rng.normal(size=n)
         share = core.hybrid_fraction_to_zero(

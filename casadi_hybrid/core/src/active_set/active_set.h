@@ -37,10 +37,11 @@ typedef struct {
     double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
-void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
+void hybrid_place_quadratic_program(const hybrid_plan *plan, hybrid_arena *arena,
+                                    hybrid_model *model);
 /* From W, force and the first guess of the set: the solution and its set. Returns a status. */
-int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                       const double *z_lower, const double *z_upper);
+int hybrid_solve_quadratic_program(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                                   const double *z_lower, const double *z_upper);
 void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur);
 /* The set that was factored last, and its dw and z, become the base. */
 void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model);
@@ -54,7 +55,8 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
 /* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
-int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
+int hybrid_find_violated_bounds(hybrid_model *model, const hybrid_form *form,
+                                const hybrid_point *at);
 /* Multipliers of an iterate next to y0, those of the bounds that are pinned by their sides; one
  * that would have the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs,
  * and model->force becomes grad f + A'y. Returns a status. */

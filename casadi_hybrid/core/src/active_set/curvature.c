@@ -23,7 +23,7 @@ static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at
  * whether one does. */
 static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                           double low) {
-    double high = hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), low);
+    double high = hybrid_max(hybrid_norm_inf(form->plan->nnz_W, model->W), low);
     while (factor(model, form, at, high)) {
         high *= HYBRID_CURVATURE_SHIFT_GROWTH;
         if (!(high <= HYBRID_INERTIA_DELTA_W_MAX)) return 0;
@@ -37,8 +37,8 @@ static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_p
 }
 
 /* A unit direction of negative curvature into model->dw. Returns its curvature, or 0. */
-static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                      double flat) {
+static double direction_of_negative_curvature(hybrid_model *model, hybrid_form *form,
+                                              const hybrid_point *at, double flat) {
     const hybrid_plan *plan = form->plan;
     double *d = model->dw;
     if (!factor_shifted(model, form, at, flat)) return 0.0;
@@ -51,11 +51,11 @@ static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point
         if (hybrid_solve_pinned(plan, model->W, at->A, model->force, model->left, &model->kkt, d,
                                 model->dy))
             return 0.0;
-        size = hybrid_norm(plan->n, d);
+        size = hybrid_norm2(plan->n, d);
         if (!(size > 0.0 && size < INFINITY)) return 0.0;
         for (int i = 0; i < plan->n; i++) d[i] /= size;
     }
-    hybrid_times_W(plan, model->W, d, model->z);
+    hybrid_multiply_W(plan, model->W, d, model->z);
     return hybrid_min(hybrid_dot(plan->n, d, model->z), 0.0);
 }
 
@@ -64,13 +64,13 @@ static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point
 static double inaccuracy(const hybrid_model *model, const hybrid_form *form,
                          const hybrid_point *at, const double *dw, double curvature) {
     const int n = form->plan->n;
-    const double size = hybrid_max(hybrid_largest(n, at->w), 1.0);
+    const double size = hybrid_max(hybrid_norm_inf(n, at->w), 1.0);
     const double products = form->answer->end.complementarity * form->scale_f;
-    const double steep = hybrid_max(hybrid_largest(n, at->gradient), curvature * size);
+    const double steep = hybrid_max(hybrid_norm_inf(n, at->gradient), curvature * size);
     double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_DIVISOR_TINY);
     for (int i = 0; i < n; i++)
         if (!model->kkt.pinned[i]) slope = hybrid_max(slope, fabs(model->force[i]));
-    if (dw) moved = hybrid_max(moved, hybrid_largest(n, dw));
+    if (dw) moved = hybrid_max(moved, hybrid_norm_inf(n, dw));
     else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_DIVISOR_TINY));
     return moved / size;
 }
@@ -81,8 +81,8 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     int status = HYBRID_SOLVED, order = HYBRID_SUFFICIENT;
     *curvature = 0.0;
     if (hybrid_hessian(form, at, y, 1.0, model->W)) return HYBRID_FIRST_ORDER;
-    hybrid_slope_of_L(form->plan, at, y, model->force);
-    largest = hybrid_largest(form->plan->nnz_W, model->W);
+    hybrid_gradient_of_L(form->plan, at, y, model->force);
+    largest = hybrid_norm_inf(form->plan->nnz_W, model->W);
     for (int i = 0; i < form->plan->n; i++) model->kkt.pinned[i] = model->sides[i] != 0;
     model->regularization = 0;
     model->shift = 0.0;
@@ -104,6 +104,6 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
                        factor(model, form, at, HYBRID_CURVATURE_FLAT * largest)
                    ? HYBRID_FIRST_ORDER
                    : HYBRID_NECESSARY;
-    *curvature = descend(model, form, at, flat);
+    *curvature = direction_of_negative_curvature(model, form, at, flat);
     return *curvature < 0.0 ? HYBRID_NEGATIVE : HYBRID_FIRST_ORDER;
 }

@@ -6,8 +6,8 @@
 #include "active_set/active_set.h"
 
 /* The estimate of the active set: 1 for a lower bound, 2 for an upper one. */
-static void estimate(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
-                     int *sides) {
+static void estimate_set(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                         int *sides) {
     for (int i = 0; i < form->plan->n; i++) {
         const double room = form->room[i], tol = form->numbers->tol;
         int lower = form->has_lower[i] && (it->z_lower[i] > at->below[i] ||
@@ -20,9 +20,9 @@ static void estimate(const hybrid_form *form, const hybrid_point *at, const hybr
 
 /* The multipliers of the bounds that are active. Returns HYBRID_NO_SET where one has the wrong
  * sign. */
-static int multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
+static int update_bound_multipliers(hybrid_run *run, const hybrid_point *at, hybrid_iterate *next) {
     const int *sides = run->sides;
-    hybrid_times_At(run->plan, at->A, next->y, run->work);
+    hybrid_multiply_At(run->plan, at->A, next->y, run->work);
     for (int i = 0; i < run->plan->n; i++) {
         double slope = at->gradient[i] + run->work[i];
         next->z_lower[i] = sides[i] == 1 ? slope : 0.0;
@@ -42,7 +42,7 @@ static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
                           .dw = run->direction.dw, .dy = run->direction.dy, .until = INFINITY};
     int status;
     if (hybrid_hessian(&run->form, at, next->y, 1.0, run->W)) return HYBRID_UNDEFINED;
-    hybrid_slope_of_L(plan, at, next->y, run->force);
+    hybrid_gradient_of_L(plan, at, next->y, run->force);
     status = hybrid_regularized_solution(&model, &run->form, at);
     if (status) return status;
     for (int i = 0; i < plan->n; i++) {
@@ -52,8 +52,8 @@ static int step(hybrid_run *run, const hybrid_trial *from, hybrid_trial *to) {
         to->of.w[i] = w;
     }
     for (int i = 0; i < plan->m; i++) next->y[i] += model.dy[i];
-    if (hybrid_visit_problem(run, to)) return HYBRID_NO_SET;
-    return multipliers(run, &to->of, next);
+    if (hybrid_evaluate_problem(run, to)) return HYBRID_NO_SET;
+    return update_bound_multipliers(run, &to->of, next);
 }
 
 static double error_of(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it) {
@@ -69,8 +69,8 @@ void hybrid_refine_solution(hybrid_run *run) {
     int most = run->numbers->max_iter - it->t;
     double least = hybrid_iterate_residuals(run, &run->at->of, it, &residuals);
     if (most > HYBRID_REFINEMENT_STEPS) most = HYBRID_REFINEMENT_STEPS;
-    estimate(&run->form, &run->at->of, it, run->sides);
-    hybrid_copy(plan, it, 0, &run->next);
+    estimate_set(&run->form, &run->at->of, it, run->sides);
+    hybrid_copy_iterate(plan, it, 0, &run->next);
     while (most-- > 0 && least > 1.0) {
         hybrid_trial *from = run->at, *to = run->trial;
         const int t = ++it->t;
@@ -80,7 +80,7 @@ void hybrid_refine_solution(hybrid_run *run) {
         plain = hybrid_iterate_residuals(run, &to->of, &run->next, &residuals);
         if (!(hybrid_merit(run->numbers, &residuals) <= 1.0 && plain < least)) return;
         least = plain;
-        hybrid_copy(plan, &run->next, 0, it);
+        hybrid_copy_iterate(plan, &run->next, 0, it);
         it->t = t;
         it->stepped = 0;
         run->at = to;

@@ -37,8 +37,8 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
 }
 
 /* What a unit of a change of entry j adds to the base, into `column`. */
-static void answer_to(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
-                      double *column) {
+static void make_column(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
+                        double *column) {
     hybrid_kkt *kkt = &model->kkt;
     const int was_pinned = kkt->pinned[j], size = plan->n + plan->m;
     double *right = kkt->right, *rows = right + plan->n;
@@ -69,15 +69,15 @@ static int column_of(const hybrid_plan *plan, hybrid_model *model, const hybrid_
     if (schur->known == HYBRID_SCHUR_COLUMNS) return -1;
     schur->of[schur->known] = j;
     column = schur->columns + (long long)schur->known * plan->n;
-    answer_to(plan, model, at, j, column);
-    schur->sizes[schur->known] = hybrid_largest(plan->n, column);
+    make_column(plan, model, at, j, column);
+    schur->sizes[schur->known] = hybrid_norm_inf(plan->n, column);
     return schur->known++;
 }
 
 /* Which columns are used: first those of added bounds, then those of dropped ones. Returns how many
  * are added, -1 where the base does not serve. */
-static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
-                   const hybrid_point *at) {
+static int collect_columns(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
+                           const hybrid_point *at) {
     hybrid_schur *schur = &model->schur;
     int added = 0;
     schur->count = 0;
@@ -100,7 +100,7 @@ static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_fo
 /* The units of each change by L D L' of the Schur complement. Its pivots have the signs of their
  * kinds, added or dropped, where and only where bounds are independent and the model is convex
  * along what is free. Returns 0, or 1 where they have not. */
-static int weigh(const hybrid_plan *plan, hybrid_schur *schur, int added) {
+static int solve_complement(const hybrid_plan *plan, hybrid_schur *schur, int added) {
     const int count = schur->count;
     double *L = schur->L, *t = schur->units;
     for (int r = 0; r < count; r++) {
@@ -139,8 +139,8 @@ int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybri
     double *u = model->z; /* the base with all changes */
     int added;
     if (!schur->usable) return 1;
-    added = collect(plan, model, form, at);
-    if (added < 0 || weigh(plan, schur, added)) return 1;
+    added = collect_columns(plan, model, form, at);
+    if (added < 0 || solve_complement(plan, schur, added)) return 1;
     memcpy(u, schur->base, (size_t)plan->n * sizeof(double));
     for (int k = 0; k < schur->count; k++) {
         const double *column = schur->columns + (long long)schur->used[k] * plan->n;

@@ -7,7 +7,7 @@
 /* The barrier parameter after nu, nu_min at least. */
 double hybrid_next_nu(double nu, double nu_min);
 /* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
-void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it);
+void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it);
 /* A new reference of the progress test at step it->t, where the violation, the objective or the
  * error has improved by a part of itself since the last one. */
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error);
@@ -16,7 +16,7 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
 int hybrid_try(hybrid_run *run, hybrid_trial *trial);
 int hybrid_complete(hybrid_run *run, hybrid_trial *trial);
 /* hybrid_solve_kkt for run->force, of the elastic problem too. */
-int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d);
+int hybrid_solve_direction(hybrid_run *run, const double *c, hybrid_direction *d);
 /* The inertia correction: the least shift, `least` at least, that leaves m negative eigenvalues and
  * solves for (dw, dy) of run->direction accurately; the iterate remembers it. Returns a status. */
 int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least);
@@ -34,14 +34,14 @@ int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c
 int hybrid_begin_restoration(hybrid_run *run);
 /* A step of the restoration, or of the search for a root; where it ends the barrier method goes on.
  * Returns a status. */
-int hybrid_restore(hybrid_run *run);
+int hybrid_restoration_step(hybrid_run *run);
 
 /* The patterns and the bounds of (w, p, n): made once a run. */
 void hybrid_make_elastic(hybrid_run *outer);
 /* zeta R^2 for this nu, the weights of the distance from the reference. */
 void hybrid_set_proximity(hybrid_run *outer, double nu);
 /* The functions at (w, p, n), whose w is that of trial->base, which is known. */
-void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial);
+void hybrid_evaluate_elastic(const hybrid_run *outer, hybrid_trial *trial);
 /* The first iterate; run->work has the start. */
 int hybrid_first_iterate(hybrid_run *run);
 

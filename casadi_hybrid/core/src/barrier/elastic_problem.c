@@ -39,11 +39,11 @@ void hybrid_make_elastic(hybrid_run *outer) {
     memcpy(outer->elastic.starts, plan->A_starts, (size_t)n * sizeof(int));
     for (int j = n; j <= n + 2 * m; j++) outer->elastic.starts[j] = plan->nnz_A + j - n;
     for (int i = 0; i < 2 * m; i++) outer->elastic.rows[plan->nnz_A + i] = i % m;
-    hybrid_set(n, outer->form.lower, form->lower);
-    hybrid_set(n, outer->form.upper, form->upper);
-    hybrid_set(n, outer->form.room, form->room);
-    hybrid_set(n, outer->form.has_lower, form->has_lower);
-    hybrid_set(n, outer->form.has_upper, form->has_upper);
+    hybrid_copy(n, outer->form.lower, form->lower);
+    hybrid_copy(n, outer->form.upper, form->upper);
+    hybrid_copy(n, outer->form.room, form->room);
+    hybrid_copy(n, outer->form.has_lower, form->has_lower);
+    hybrid_copy(n, outer->form.has_upper, form->has_upper);
     for (int i = n; i < n + 2 * m; i++) {
         form->lower[i] = form->room[i] = 0.0;
         form->upper[i] = INFINITY;
@@ -67,17 +67,17 @@ void hybrid_set_proximity(hybrid_run *outer, double nu) {
     }
 }
 
-void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
+void hybrid_evaluate_elastic(const hybrid_run *outer, hybrid_trial *trial) {
     const hybrid_plan *plan = outer->plan;
     const hybrid_point *base = &trial->base->of;
     hybrid_point *at = &trial->of;
     int n = plan->n, m = plan->m;
     double sum = 0.0, away = 0.0;
     const double *p = at->w + n;
-    hybrid_set(plan->nnz_A, base->A, at->A);
-    hybrid_set(n, base->below, at->below);
-    hybrid_set(n, base->above, at->above);
-    trial->logs = trial->base->logs + hybrid_logs(2 * m, p);
+    hybrid_copy(plan->nnz_A, base->A, at->A);
+    hybrid_copy(n, base->below, at->below);
+    hybrid_copy(n, base->above, at->above);
+    trial->logs = trial->base->logs + hybrid_sum_log(2 * m, p);
     trial->outside = trial->base->outside;
     trial->theta = 0.0;
     for (int i = 0; i < n; i++) {
@@ -104,9 +104,9 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
 int hybrid_try(hybrid_run *run, hybrid_trial *trial) {
     hybrid_run *outer = run->elastic.outer;
     if (!outer) return hybrid_try_problem(run, trial);
-    hybrid_set(outer->plan->n, trial->of.w, trial->base->of.w);
+    hybrid_copy(outer->plan->n, trial->of.w, trial->base->of.w);
     if (hybrid_try_problem(outer, trial->base)) return 1;
-    hybrid_lift(outer, trial);
+    hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 
@@ -114,8 +114,8 @@ int hybrid_complete(hybrid_run *run, hybrid_trial *trial) {
     hybrid_run *outer = run->elastic.outer;
     if (!outer) return hybrid_complete_problem(run, trial);
     if (!trial->base->of.partial) return 0;
-    if (hybrid_visit_problem(outer, trial->base)) return 1;
-    hybrid_lift(outer, trial);
+    if (hybrid_evaluate_problem(outer, trial->base)) return 1;
+    hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 

@@ -8,7 +8,7 @@
 #include "barrier/barrier.h"
 
 /* The shift to try after one that did not serve. */
-static double larger(const hybrid_iterate *it, double shift, double least) {
+static double next_shift(const hybrid_iterate *it, double shift, double least) {
     double next = it->shift == 0.0 ? HYBRID_INERTIA_DELTA_W_0 : it->shift / HYBRID_INERTIA_DECAY;
     if (shift != least)
         return shift *
@@ -26,10 +26,10 @@ static int shows_curvature(const hybrid_run *run) {
     for (int i = 0; i < run->plan->n; i++)
         if (it->z_lower[i] <= at->below[i] && it->z_upper[i] <= at->above[i])
             added = hybrid_max(added, run->D[i]);
-    return added <= HYBRID_INERTIA_BARRIER_CURVATURE * hybrid_largest(run->plan->nnz_W, run->W);
+    return added <= HYBRID_INERTIA_BARRIER_CURVATURE * hybrid_norm_inf(run->plan->nnz_W, run->W);
 }
 
-int hybrid_direction_for(hybrid_run *run, const double *c, hybrid_direction *d) {
+int hybrid_solve_direction(hybrid_run *run, const double *c, hybrid_direction *d) {
     return run->elastic.outer
                ? hybrid_elastic_solve(run, run->force, c, d->dw, d->dy)
                : hybrid_solve_kkt(run->plan, run->force, c, &run->kkt, d->dw, d->dy);
@@ -48,14 +48,14 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
     const double first = lessen ? it->shift / HYBRID_INERTIA_DECAY : least;
     double shift = first, epsilon = plain_epsilon;
     int singular = 0;
-    hybrid_stiffness(form, at, it->z_lower, it->z_upper, run->D);
+    hybrid_barrier_diagonal(form, at, it->z_lower, it->z_upper, run->D);
     for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
     for (;;) {
         int found = run->elastic.outer
                         ? hybrid_elastic_factor(run, shift, epsilon)
                         : hybrid_factor(plan, run->W, run->D, shift, at->A, epsilon, 0, &run->kkt);
         form->answer->factors++;
-        if (found == 0) found = hybrid_direction_for(run, at->c, &run->direction);
+        if (found == 0) found = hybrid_solve_direction(run, at->c, &run->direction);
         if (found == 0) {
             it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
             it->served = shift == first ? it->served + 1 : 0;
@@ -70,8 +70,7 @@ int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least
             continue;
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
-        shift = larger(it, shift, least);
-        if (!(shift <= largest))
-            return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
+        shift = next_shift(it, shift, least);
+        if (!(shift <= largest)) return hybrid_fail(run, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }
 }

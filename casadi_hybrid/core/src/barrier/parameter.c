@@ -13,13 +13,13 @@ double hybrid_next_nu(double nu, double nu_min) {
 }
 
 /* After a start from given multipliers: the nu of one without, where the Hessian is indefinite. */
-static void off_saddle(hybrid_run *run, hybrid_iterate *it) {
+static void raise_nu_at_saddle(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
     double start = run->options->nu;
     if (!run->options->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_WARM_FAR)) return;
     if (it->indefinite < (it->nu == start ? HYBRID_BARRIER_SADDLE_STEPS : 1)) return;
-    hybrid_with_barrier(it, HYBRID_BARRIER_NU_START);
+    hybrid_set_barrier(it, HYBRID_BARRIER_NU_START);
     hybrid_to_central_path(form, at, it);
     hybrid_kkt_error(form, at, it, run->Aty, &run->error);
 }
@@ -36,12 +36,12 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
     it->reference = (hybrid_progress){it->nu, theta, f, error, it->t, 1, 0};
 }
 
-void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
+void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it) {
     const hybrid_error *error = &run->error;
     const double wide = run->history.wide;
     double nu, of_nu;
     int held;
-    off_saddle(run, it);
+    raise_nu_at_saddle(run, it);
     nu = it->nu;
     /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
      * falls. */
@@ -56,6 +56,6 @@ void hybrid_lower_barrier(hybrid_run *run, hybrid_iterate *it) {
         nu = hybrid_next_nu(nu, it->nu_min);
         of_nu = hybrid_error_at(error, nu);
     }
-    hybrid_with_barrier(it, nu);
+    hybrid_set_barrier(it, nu);
     hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu);
 }

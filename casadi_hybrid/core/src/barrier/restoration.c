@@ -22,7 +22,7 @@ static void begin_elastic(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
     hybrid_trial saved;
-    double *p, *z, nu = hybrid_largest(plan->m, outer->at->of.c);
+    double *p, *z, nu = hybrid_norm_inf(plan->m, outer->at->of.c);
     int n = plan->n, m = plan->m;
     hybrid_make_elastic(outer);
     inner->at = &inner->trials[0];
@@ -35,12 +35,12 @@ static void begin_elastic(hybrid_run *outer) {
     outer->elastic.saved_base = outer->at;
     outer->at = inner->at->base;
     if (outer->now.nu > nu) nu = outer->now.nu;
-    hybrid_set(n, outer->at->of.w, outer->elastic.reference);
+    hybrid_copy(n, outer->at->of.w, outer->elastic.reference);
     hybrid_set_proximity(outer, nu);
-    hybrid_clear(it);
+    hybrid_clear_iterate(it);
     it->nu = nu;
     it->nu_min = outer->now.nu_min;
-    hybrid_set(n, outer->at->of.w, inner->at->of.w);
+    hybrid_copy(n, outer->at->of.w, inner->at->of.w);
     p = inner->at->of.w + n;
     z = it->z_lower + n;
     for (int i = 0; i < m; i++) {
@@ -58,17 +58,17 @@ static void begin_elastic(hybrid_run *outer) {
         it->z_lower[i] = hybrid_min(outer->now.z_lower[i], HYBRID_ELASTIC_RHO);
         it->z_upper[i] = hybrid_min(outer->now.z_upper[i], HYBRID_ELASTIC_RHO);
     }
-    hybrid_lift(outer, inner->at);
+    hybrid_evaluate_elastic(outer, inner->at);
     it->theta_start = inner->at->theta;
 }
 
 /* Lowers the barrier parameter of the elastic problem. Returns 0 next to a stationary violation,
  * and where its steps make no progress any more. */
-static int lower(hybrid_run *outer) {
+static int update_elastic_nu(hybrid_run *outer) {
     hybrid_run *inner = outer->elastic.inner;
     hybrid_iterate *it = &inner->now;
     hybrid_error error;
-    double nu = it->nu, violation = hybrid_largest(outer->plan->m, outer->at->of.c);
+    double nu = it->nu, violation = hybrid_norm_inf(outer->plan->m, outer->at->of.c);
     hybrid_kkt_error(&inner->form, &inner->at->of, it, inner->Aty, &error);
     while (nu > it->nu_min && hybrid_error_at(&error, nu) <= HYBRID_BARRIER_KAPPA_EPSILON * nu)
         nu = hybrid_next_nu(nu, it->nu_min);
@@ -78,8 +78,8 @@ static int lower(hybrid_run *outer) {
     }
     if (nu <= HYBRID_ELASTIC_NU_END * hybrid_min(violation, 1.0)) return 0;
     hybrid_set_proximity(outer, nu);
-    hybrid_with_barrier(it, nu);
-    hybrid_lift(outer, inner->at);
+    hybrid_set_barrier(it, nu);
+    hybrid_evaluate_elastic(outer, inner->at);
     return 1;
 }
 
@@ -93,7 +93,7 @@ static void leave_elastic(hybrid_run *outer) {
 }
 
 /* The barrier method goes on from step t after a restoration. */
-static void go_on(hybrid_run *run, int t) {
+static void end_restoration(hybrid_run *run, int t) {
     run->restoring = 0;
     run->now.reference.t = t;
     run->now.reference.rounds++;
@@ -105,10 +105,10 @@ static void look_for_proof(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     const double *y = run->elastic.inner->now.y;
     run->search.has_least =
-        hybrid_largest(plan->m, at->c) > HYBRID_FEASIBLE_C && hybrid_is_stationary(run, y);
+        hybrid_norm_inf(plan->m, at->c) > HYBRID_FEASIBLE_C && hybrid_is_stationary(run, y);
     if (!run->search.has_least) return;
-    hybrid_set(plan->n, at->w, run->search.least);
-    hybrid_set(plan->m, y, run->state->infeasibility);
+    hybrid_copy(plan->n, at->w, run->search.least);
+    hybrid_copy(plan->m, y, run->state->infeasibility);
 }
 
 /* A step of the elastic problem; ends it where the filter accepts the point, with new multipliers,
@@ -118,54 +118,54 @@ static int elastic_step(hybrid_run *run, int t) {
     hybrid_run *inner = run->elastic.inner;
     int status;
     inner->now.t = t;
-    status = lower(run) ? hybrid_newton_step(inner, &inner->now) : HYBRID_BLOCKED;
+    status = update_elastic_nu(run) ? hybrid_newton_step(inner, &inner->now) : HYBRID_BLOCKED;
     if (status) return status == HYBRID_NOT_NEARER ? HYBRID_BLOCKED : status;
-    hybrid_take_next(inner);
+    hybrid_accept_next(inner);
     hybrid_swap_trials(&inner->at, &inner->trial);
     run->at = inner->at->base;
-    if (!hybrid_restored(run, run->at)) return HYBRID_SOLVED;
+    if (!hybrid_is_restored(run, run->at)) return HYBRID_SOLVED;
     leave_elastic(run);
     hybrid_equal_multipliers(&run->form, 1.0, &run->now);
     memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
     run->now.tiny = 0;
-    go_on(run, t);
+    end_restoration(run, t);
     return HYBRID_SOLVED;
 }
 
 /* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the run then ends. */
 static int least_violation(hybrid_run *run, int status) {
-    if (hybrid_largest(run->plan->m, run->at->of.c) <= HYBRID_FEASIBLE_C) return status;
+    if (hybrid_norm_inf(run->plan->m, run->at->of.c) <= HYBRID_FEASIBLE_C) return status;
     if (status == HYBRID_INFEASIBLE && hybrid_is_stationary(run, 0)) return status;
     if (!run->search.has_least) return status;
-    hybrid_set(run->plan->n, run->search.least, run->at->of.w);
-    if (hybrid_visit_problem(run, run->at)) return HYBRID_UNDEFINED;
+    hybrid_copy(run->plan->n, run->search.least, run->at->of.w);
+    if (hybrid_evaluate_problem(run, run->at)) return HYBRID_UNDEFINED;
     run->state->proved = 1;
     return HYBRID_SOLVED;
 }
 
 /* A step of the search for the least |c|_2. */
 static int squares_step(hybrid_run *run, int t) {
-    int status = hybrid_root_step(run);
+    int status = hybrid_least_squares_step(run);
     if (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED)
         return least_violation(run, status);
     if (!status && !run->search.begun) {
-        hybrid_take_next(run);
-        go_on(run, t);
+        hybrid_accept_next(run);
+        end_restoration(run, t);
     }
     return status;
 }
 
-int hybrid_restore(hybrid_run *run) {
+int hybrid_restoration_step(hybrid_run *run) {
     const int t = run->now.t + 1;
     int status = HYBRID_BLOCKED;
-    if (run->state->proved) return hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SUM);
+    if (run->state->proved) return hybrid_fail(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SUM);
     if (run->restoring == ELASTIC) {
         status = elastic_step(run, t);
         if (status == HYBRID_BLOCKED) {
             look_for_proof(run);
             leave_elastic(run);
             run->restoring = SQUARES;
-            hybrid_begin_root(run, run->elastic.theta_began);
+            hybrid_begin_least_squares(run, run->elastic.theta_began);
         }
     }
     if (status == HYBRID_BLOCKED) status = squares_step(run, t);
@@ -178,9 +178,9 @@ int hybrid_restore(hybrid_run *run) {
 int hybrid_begin_restoration(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *it = &run->now;
-    double size = hybrid_largest(plan->n, run->at->of.w);
+    double size = hybrid_norm_inf(plan->n, run->at->of.w);
     if (run->at->theta <= HYBRID_RESTORATION_THETA_ROUNDING * hybrid_max(size, 1.0))
-        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
+        return hybrid_fail(run, HYBRID_STALLED, HYBRID_NO_DESCENT);
     hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
     hybrid_filter_add(&run->pair, it);
     it->cut = 0;
@@ -189,6 +189,6 @@ int hybrid_begin_restoration(hybrid_run *run) {
     /* More equations than unknowns: their least squares are what is wanted. */
     run->restoring = plan->m > plan->n ? SQUARES : ELASTIC;
     if (run->restoring == ELASTIC) begin_elastic(run);
-    else hybrid_begin_root(run, run->elastic.theta_began);
-    return hybrid_restore(run);
+    else hybrid_begin_least_squares(run, run->elastic.theta_began);
+    return hybrid_restoration_step(run);
 }

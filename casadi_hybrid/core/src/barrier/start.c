@@ -17,7 +17,7 @@
 
 /* Where run->work is a point of the method itself it stays as far from bounds as it is, and what is
  * not inside is moved no farther than nu / z, as on the central path. */
-static void stay(hybrid_run *run, double nu) {
+static void keep_distance(hybrid_run *run, double nu) {
     const hybrid_form *form = &run->form;
     double *w = run->at->of.w;
     for (int i = 0; i < run->plan->n; i++) {
@@ -36,20 +36,20 @@ static void stay(hybrid_run *run, double nu) {
 static int first_point(hybrid_run *run, double unfinished) {
     static const double shares[] = HYBRID_START_PUSH_SHARES;
     double *known = run->answer->x; /* where the functions are known: at the start */
-    hybrid_set(run->plan->n_x, run->trial->of.x, known);
+    hybrid_copy(run->plan->n_x, run->trial->of.x, known);
     hybrid_swap_trials(&run->at, &run->trial);
     for (int k = 0; k < HYBRID_COUNT(shares); k++) {
-        hybrid_set(run->plan->n, run->work, run->at->of.w);
+        hybrid_copy(run->plan->n, run->work, run->at->of.w);
         hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
-        if (unfinished > 0.0) stay(run, unfinished);
-        if (!hybrid_visit_known(run, run->at, k ? 0 : known)) return HYBRID_SOLVED;
+        if (unfinished > 0.0) keep_distance(run, unfinished);
+        if (!hybrid_evaluate_known(run, run->at, k ? 0 : known)) return HYBRID_SOLVED;
     }
     return HYBRID_UNDEFINED;
 }
 
 /* The multipliers of such a point: of two bounds, whose net multiplier is known, the farther one has
  * that of the central path. */
-static void go_on(hybrid_run *run) {
+static void set_unfinished_multipliers(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
@@ -65,7 +65,7 @@ static void go_on(hybrid_run *run) {
 
 /* The given multipliers, those of bounds at least on the central path of nu, and with a small nu
  * only where they nearly solve this problem. */
-static void nearby(hybrid_run *run) {
+static void set_warm_multipliers(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
@@ -94,19 +94,19 @@ static double fitting_nu(const hybrid_run *run) {
     }
     /* Nothing is known where the objective's gradient is zero. */
     if (!(sum > run->numbers->tol * bounded)) return HYBRID_BARRIER_NU_START;
-    return hybrid_between(sum / bounded, least, HYBRID_BARRIER_NU_START);
+    return hybrid_clamp(sum / bounded, least, HYBRID_BARRIER_NU_START);
 }
 
 /* nu and y of a start from x0 alone, and z. */
-static void fit(hybrid_run *run) {
+static void fit_nu(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     hybrid_iterate *it = &run->now;
     hybrid_equal_multipliers(&run->form, 0.0, it);
-    hybrid_least_squares(run, at, it->z_lower, it->z_upper, it->y);
+    hybrid_least_squares_y(run, at, it->z_lower, it->z_upper, it->y);
     it->nu = fitting_nu(run);
     run->small_nu = it->nu < HYBRID_BARRIER_NU_START;
     hybrid_equal_multipliers(&run->form, it->nu / HYBRID_BARRIER_NU_START, it);
-    hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, it->y);
+    hybrid_least_squares_y_again(run, at, it->z_lower, it->z_upper, it->y);
 }
 
 /* The given multipliers. Where they are implausible, and residuals are more than a hundredth of
@@ -117,13 +117,13 @@ static int read_multipliers(hybrid_run *run) {
     const double misfit = hybrid_max(start->stationarity, start->complementarity);
     const double most =
         HYBRID_START_LAM_MAX *
-        hybrid_max(hybrid_largest(run->plan->n_x, run->trial->of.raw_gradient), 1.0);
+        hybrid_max(hybrid_norm_inf(run->plan->n_x, run->trial->of.raw_gradient), 1.0);
     hybrid_iterate *it = &run->now;
     double largest = 0.0;
     hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
-    largest = hybrid_max(largest, hybrid_largest(run->plan->m, it->y));
-    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_lower));
-    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_upper));
+    largest = hybrid_max(largest, hybrid_norm_inf(run->plan->m, it->y));
+    largest = hybrid_max(largest, hybrid_norm_inf(run->plan->n, it->z_lower));
+    largest = hybrid_max(largest, hybrid_norm_inf(run->plan->n, it->z_upper));
     if (!(largest > most && misfit > 0.01 * largest)) return 0;
     for (int i = 0; i < run->plan->n; i++) {
         if (it->z_lower[i] > most) it->z_lower[i] = 0.0;
@@ -156,17 +156,16 @@ int hybrid_first_iterate(hybrid_run *run) {
     if (unfinished > 0.0) {
         it->nu = unfinished;
         run->history.goes_on = 1;
-        go_on(run);
-        if (implausible)
-            hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
+        set_unfinished_multipliers(run);
+        if (implausible) hybrid_least_squares_y(run, &run->at->of, it->z_lower, it->z_upper, it->y);
         return HYBRID_SOLVED;
     }
     if (options->near && !implausible) {
-        nearby(run);
+        set_warm_multipliers(run);
         return HYBRID_SOLVED;
     }
-    if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit(run);
-    else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, it->y);
-    if (options->root && plan->m) hybrid_begin_root(run, run->at->theta);
+    if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit_nu(run);
+    else hybrid_least_squares_y(run, &run->at->of, it->z_lower, it->z_upper, it->y);
+    if (options->root && plan->m) hybrid_begin_least_squares(run, run->at->theta);
     return HYBRID_SOLVED;
 }

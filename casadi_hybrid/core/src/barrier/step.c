@@ -20,7 +20,7 @@
 enum { NONE = -1 };
 
 /* The direction's dz and lengths, where (dw, dy) are known. */
-static void complete(hybrid_run *run, const hybrid_iterate *it, hybrid_direction *d) {
+static void complete_direction(hybrid_run *run, const hybrid_iterate *it, hybrid_direction *d) {
     hybrid_dual_steps(&run->form, &run->at->of, it, d);
     hybrid_fraction_to_boundary(&run->form, &run->at->of, it, d);
 }
@@ -33,12 +33,12 @@ static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybr
 }
 
 /* The same with the derivatives. */
-static int go_to(hybrid_run *run, double alpha) {
+static int evaluate_at(hybrid_run *run, double alpha) {
     return try_at(run, alpha, &run->direction, run->trial) || hybrid_complete(run, run->trial);
 }
 
 /* alpha_y for run->next, of which the rest is known. */
-static double part_of_dy(const hybrid_run *run, const hybrid_iterate *it) {
+static double choose_alpha_y(const hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_direction *d = &run->direction;
     const hybrid_iterate *next = &run->next;
     const hybrid_point *to = &run->trial->of;
@@ -53,45 +53,45 @@ static double part_of_dy(const hybrid_run *run, const hybrid_iterate *it) {
         product += slope * change;
         square += change * change;
     }
-    return square > 0.0 ? hybrid_between(-product / square, least, most) : least;
+    return square > 0.0 ? hybrid_clamp(-product / square, least, most) : least;
 }
 
 /* run->next is the iterate at run->trial, after a part alpha of the direction. */
-static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
+static void make_next(hybrid_run *run, const hybrid_iterate *it, double alpha) {
     const hybrid_plan *plan = run->plan;
     const hybrid_direction *d = &run->direction;
     hybrid_iterate *next = &run->next;
     double alpha_y;
-    hybrid_copy_numbers(it, next);
+    hybrid_copy_scalars(it, next);
     memcpy(next->filter, it->filter, 2 * (size_t)it->entries * sizeof(double));
     for (int i = 0; i < plan->n; i++) {
         next->z_lower[i] = it->z_lower[i] + d->alpha_z * d->dz_lower[i];
         next->z_upper[i] = it->z_upper[i] + d->alpha_z * d->dz_upper[i];
     }
-    hybrid_safe_duals(&run->form, &run->trial->of, it->nu, next->z_lower, next->z_upper);
+    hybrid_reset_duals(&run->form, &run->trial->of, it->nu, next->z_lower, next->z_upper);
     next->alpha = alpha;
     next->alpha_z = d->alpha_z;
     next->stepped = 1;
     if (!run->damped)
         run->trial->of.inner =
             hybrid_settled(&run->form, &run->at->of, run->W, run->D, 0, d->dw);
-    alpha_y = part_of_dy(run, it);
+    alpha_y = choose_alpha_y(run, it);
     for (int i = 0; i < plan->m; i++) next->y[i] = it->y[i] + alpha_y * d->dy[i];
 }
 
 /* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the
  * point and the direction in place of those that were refused, or NONE. */
-static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
+static int second_order_correction(hybrid_run *run, const hybrid_iterate *it, double slope) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     double alpha = run->direction.alpha, theta = run->trial->theta;
-    double *residual = run->residual, size = hybrid_largest(plan->n, at->w);
+    double *residual = run->residual, size = hybrid_norm_inf(plan->n, at->w);
     for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + run->trial->of.c[i];
     for (int number = 0; number < run->options->corrections; number++) {
         hybrid_direction *second = &run->other;
         int verdict;
-        if (hybrid_direction_for(run, residual, second)) return NONE;
-        complete(run, it, second);
+        if (hybrid_solve_direction(run, residual, second)) return NONE;
+        complete_direction(run, it, second);
         if (try_at(run, second->alpha, second, run->corrected)) return NONE;
         verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
                                         hybrid_phi(&run->form, run->corrected, it->nu), alpha,
@@ -116,13 +116,13 @@ static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
 static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     double alpha = run->direction.alpha;
     if (it->tiny && it->nu <= it->nu_min)
-        return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
+        return hybrid_fail(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
     /* Where a function is not defined there, w stays where it is. */
-    if (go_to(run, alpha) && go_to(run, 0.0)) return HYBRID_UNDEFINED;
-    move(run, it, alpha);
+    if (evaluate_at(run, alpha) && evaluate_at(run, 0.0)) return HYBRID_UNDEFINED;
+    make_next(run, it, alpha);
     run->next.tiny = it->tiny + 1;
     /* The second in a row: no more can be reached for this nu. */
-    if (it->tiny) hybrid_with_barrier(&run->next, hybrid_next_nu(it->nu, it->nu_min));
+    if (it->tiny) hybrid_set_barrier(&run->next, hybrid_next_nu(it->nu, it->nu_min));
     return HYBRID_SOLVED;
 }
 
@@ -133,7 +133,7 @@ static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double 
                               double slope) {
     const hybrid_filter_pair *pair = &run->pair;
     const hybrid_trial *trial = run->trial;
-    double size = hybrid_largest(run->plan->n, run->at->of.w), change = 0.0;
+    double size = hybrid_norm_inf(run->plan->n, run->at->of.w), change = 0.0;
     hybrid_error error;
     int verdict;
     if (!hybrid_may_be_noise(run, rise, pair->phi) || hybrid_complete(run, run->trial)) return 0;
@@ -143,7 +143,7 @@ static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double 
     if (!hybrid_may_be_noise(run, rise - change, pair->phi)) return 0;
     verdict = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
     if (!verdict) return 0;
-    move(run, it, alpha);
+    make_next(run, it, alpha);
     hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);
     if (hybrid_error_at(&error, it->nu) >
         HYBRID_LINE_SEARCH_SLOPES_ERROR * hybrid_error_at(&run->error, it->nu))
@@ -152,18 +152,18 @@ static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double 
 }
 
 /* The filter line search. Returns HYBRID_SOLVED with the new iterate, NONE, or a status. */
-static int search(hybrid_run *run, const hybrid_iterate *it) {
+static int line_search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     const hybrid_filter_pair *pair = &run->pair;
     const double whole = run->direction.alpha;
-    double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
+    double size = hybrid_norm_inf(plan->n, run->at->of.w), slope = 0.0, least, alpha;
     double risen = INFINITY;              /* phi, by the whole step */
     double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
     int cut = it->cut, first = 1;
-    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_LINE_SEARCH_TINY_STEP)
+    if (hybrid_norm_inf(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_LINE_SEARCH_TINY_STEP)
         return tiny_step(run, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
-    least = hybrid_smallest_step(pair, it->theta_start, slope);
+    least = hybrid_alpha_min(pair, it->theta_start, slope);
     if (it->cut >= HYBRID_LINE_SEARCH_SHORT_STEPS && plan->m) {
         /* The filter keeps steps short: far from feasibility, where theta has hardly fallen
          * meanwhile, a restoration is due. */
@@ -181,7 +181,7 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
         if (alpha == whole) risen = phi - pair->phi;
         verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta, phi, alpha, slope);
         if (!verdict && first && run->trial->theta >= pair->theta) {
-            int word = corrected(run, it, slope);
+            int word = second_order_correction(run, it, slope);
             if (word != NONE) {
                 verdict = word;
                 alpha = run->direction.alpha;
@@ -191,12 +191,12 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
             const double before = off[0];
             off[0] = off[1];
             if (alpha == whole) verdict = accepted_by_slopes(run, it, alpha, risen, slope);
-            if (!verdict && hybrid_meets_noise(run, run->trial, alpha / whole, before, &off[1]) &&
+            if (!verdict && hybrid_measure_noise(run, run->trial, alpha / whole, before, &off[1]) &&
                 risen <= run->noise)
                 alpha = 2.0 * whole; /* the whole step once more */
         }
         if (!verdict || hybrid_complete(run, run->trial)) continue;
-        move(run, it, alpha);
+        make_next(run, it, alpha);
         run->next.tiny = 0;
         run->next.cut = alpha <= HYBRID_LINE_SEARCH_SHORT * run->direction.alpha ? cut + 1 : 0;
         if (run->next.cut == 1) run->next.theta_cut = pair->theta;
@@ -207,11 +207,11 @@ static int search(hybrid_run *run, const hybrid_iterate *it) {
 }
 
 /* How far the trial point is from the iterate, relative. */
-static double distance(const hybrid_run *run) {
+static double relative_step(const hybrid_run *run) {
     const double *w = run->at->of.w, *new = run->trial->of.w;
     double found = 0.0;
     for (int i = 0; i < run->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
-    return found / (1.0 + hybrid_largest(run->plan->n, w));
+    return found / (1.0 + hybrid_norm_inf(run->plan->n, w));
 }
 
 int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
@@ -226,9 +226,9 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
     for (;;) {
         int status = hybrid_factor_with_inertia(run, it, least);
         if (status) return status;
-        complete(run, it, &run->direction);
-        status = search(run, it);
-        if (status == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_STEP_ROUNDING)
+        complete_direction(run, it, &run->direction);
+        status = line_search(run, it);
+        if (status == HYBRID_SOLVED && least > 0.0 && relative_step(run) <= HYBRID_STEP_ROUNDING)
             return HYBRID_BLOCKED;
         if (status != NONE) return status;
         /* Where only the objective counts its model fails: a shorter, steeper step. */

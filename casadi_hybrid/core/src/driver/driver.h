@@ -19,12 +19,12 @@ int hybrid_extrapolate(hybrid_run *run);
 
 /* Places the memory of a run, and makes its form; run->work has the start then.
  * Returns a status. */
-int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
-                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
+int hybrid_begin_run(const hybrid_plan *plan, const hybrid_functions *functions,
+                     const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
+                     hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
 
 /* Inspects the iterate. Returns HYBRID_SOLVED, or HYBRID_DIVERGED where it is not finite. */
-int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen);
+int hybrid_inspect_iterate(hybrid_run *run, hybrid_inspection *seen);
 /* Shows it to the observer, saves it where it is one of the best, and makes the termination test.
  * Returns HYBRID_PAUSED where a step is due, else how the run has ended. */
 int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen);

@@ -27,14 +27,14 @@ static int write_row(hybrid_run *run, const hybrid_residuals *r) {
 }
 
 /* Saves the iterates that are needed where the run ends: see outcome.c. */
-static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
+static void keep_best_iterates(hybrid_run *run, const hybrid_residuals *r, double merit) {
     hybrid_state *state = run->state;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     const hybrid_iterate *it = &run->now;
     if (merit < run->history.best_merit || state->best.t < 0) {
-        hybrid_copy(plan, it, at->w, &state->best);
-        hybrid_deliver(&run->form, at);
+        hybrid_copy_iterate(plan, it, at->w, &state->best);
+        hybrid_copy_to_answer(&run->form, at);
         state->of_best = *r;
         run->history.best_merit = merit;
     }
@@ -48,27 +48,27 @@ static void keep(hybrid_run *run, const hybrid_residuals *r, double merit) {
     if (!(r->feasibility <= run->numbers->feasibility)) return;
     if (!run->restoring && !run->search.begun && r->feasibility >= HYBRID_NEARBY_VIOLATION &&
         (state->nearby.t < 0 || r->stationarity <= state->of_nearby.stationarity)) {
-        hybrid_copy(plan, it, at->w, &state->nearby);
+        hybrid_copy_iterate(plan, it, at->w, &state->nearby);
         state->of_nearby = *r;
     }
     if (state->feasible.t < 0 || at->raw_f <= state->least_f) {
-        hybrid_copy(plan, it, at->w, &state->feasible);
+        hybrid_copy_iterate(plan, it, at->w, &state->feasible);
         state->least_f = at->raw_f;
     }
 }
 
 /* Saves the iterate that was inspected as the last one of the run. Returns the status. */
 static int end_run(hybrid_run *run, int status) {
-    hybrid_copy(run->plan, &run->history.before, run->history.w_now, &run->state->now);
+    hybrid_copy_iterate(run->plan, &run->history.before, run->history.w_now, &run->state->now);
     return status;
 }
 
-int hybrid_inspect(hybrid_run *run, hybrid_inspection *seen) {
+int hybrid_inspect_iterate(hybrid_run *run, hybrid_inspection *seen) {
     const hybrid_numbers *numbers = run->numbers;
     double plain = hybrid_iterate_residuals(run, &run->at->of, &run->now, &seen->of), error;
     int solved, narrows; /* but for the gap; whether the run may go on for that, once */
     run->history.before = run->now;
-    hybrid_set(run->plan->n, run->at->of.w, run->history.w_now);
+    hybrid_copy(run->plan->n, run->at->of.w, run->history.w_now);
     run->history.elapsed = hybrid_time(run->form.functions) - run->history.began;
     seen->merit = hybrid_merit(numbers, &seen->of);
     hybrid_kkt_error(&run->form, &run->at->of, &run->now, run->Aty, &run->error);
@@ -106,12 +106,12 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     const hybrid_point *at = &run->at->of;
     const int end = write_row(run, &seen->of);
     int status;
-    keep(run, &seen->of, seen->merit);
+    keep_best_iterates(run, &seen->of, seen->merit);
     status = hybrid_ray_test(&run->form, at, seen->merit, run->sizes, &run->corrected->of,
                              &run->state->ray);
     if (!status && seen->merit <= 1.0 && seen->settled) {
         run->answer->end = seen->of;
-        hybrid_deliver(&run->form, at);
+        hybrid_copy_to_answer(&run->form, at);
         return HYBRID_SOLVED;
     }
     if (!status)
@@ -120,13 +120,13 @@ int hybrid_log_iterate(hybrid_run *run, const hybrid_inspection *seen) {
     if (!status && end) status = HYBRID_STOPPED;
     if (!status) status = limit_test(run, seen->merit);
     if (status) return end_run(run, status);
-    hybrid_set(plan->n_x, at->x, run->history.x_now);
+    hybrid_copy(plan->n_x, at->x, run->history.x_now);
     return HYBRID_PAUSED;
 }
 
 int hybrid_after_step(hybrid_run *run, const hybrid_inspection *seen, int status) {
     if (status) return end_run(run, status);
-    hybrid_set(run->plan->n_x, run->history.x_now, run->history.x_before);
+    hybrid_copy(run->plan->n_x, run->history.x_now, run->history.x_before);
     run->history.merit_before = seen->merit;
     run->history.widened |= run->history.wide > 1.0;
     run->history.inspected++;

@@ -14,7 +14,7 @@ static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid
 }
 
 /* What the method works on, but for K and the Hessian, which both runs share. */
-static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run) {
+static void place_run(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run) {
     run->plan = run->form.plan = plan;
     hybrid_place_form(plan, arena, &run->form);
     for (int k = 0; k < HYBRID_TRIALS; k++) hybrid_place_point(plan, arena, &run->trials[k].of);
@@ -31,9 +31,9 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run)
 }
 
 /* All memory of a run: the method on the problem, and that on the elastic one. */
-static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybrid_run *run) {
+static void place_runs(const hybrid_plan *plan, int dense, hybrid_arena *arena, hybrid_run *run) {
     hybrid_run *inner = run->elastic.inner;
-    place(plan, arena, run);
+    place_run(plan, arena, run);
     hybrid_place_kkt(plan, arena, &run->kkt);
     run->W = hybrid_allocate(arena, plan->nnz_W);
     run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
@@ -43,7 +43,7 @@ static void place_both(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     hybrid_place_elastic(arena, run);
     hybrid_place_search(plan, arena, &run->search);
     run->history.w_now = hybrid_allocate(arena, plan->n);
-    place(&run->elastic.plan, arena, inner);
+    place_run(&run->elastic.plan, arena, inner);
     inner->kkt = run->kkt;
     inner->W = run->W;
     inner->elastic.outer = run;
@@ -53,7 +53,7 @@ void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long 
                                   long long *doubles, long long *ints) {
     hybrid_arena arena = {0, 0, 0, 0};
     hybrid_run both[2] = {{.elastic.inner = &both[1]}};
-    place_both(plan, dense, &arena, &both[0]);
+    place_runs(plan, dense, &arena, &both[0]);
     *bytes = (long long)sizeof both;
     *doubles = arena.used_doubles;
     *ints = arena.used_ints;
@@ -87,15 +87,15 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
     state->stepped = state->rows_dependent = state->undefined = state->cause = state->proved = 0;
 }
 
-int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
-                 const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
-                 hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
+int hybrid_begin_run(const hybrid_plan *plan, const hybrid_functions *functions,
+                     const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
+                     hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
     memset(run, 0, 2 * sizeof *run);
     run->elastic.inner = run + 1;
-    place_both(plan, options->dense, arena, run);
+    place_runs(plan, options->dense, arena, run);
     run->form.functions = functions;
     run->form.numbers = run->numbers = numbers;
     run->form.answer = run->answer = answer;
@@ -107,7 +107,7 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     run->history.began = hybrid_time(functions);
     run->history.best_merit = INFINITY;
     run->history.outward_limit = 1;
-    hybrid_clear(&run->now);
+    hybrid_clear_iterate(&run->now);
     clear_state(plan, state);
     if (functions->secants && !options->near) functions->secants->count = 0;
     hybrid_clear_counts(answer);
@@ -118,9 +118,9 @@ int hybrid_begin(const hybrid_plan *plan, const hybrid_functions *functions,
     status = hybrid_make_form(&run->form, start);
     if (status) return status;
     hybrid_find_bounds(&run->form);
-    hybrid_set(plan->n_x, start->raw_gradient, answer->gradient0);
-    hybrid_set(plan->nnz_J, start->raw_J, answer->J0);
-    if (answer->x_start) hybrid_set(plan->n_x, start->x, answer->x_start);
-    hybrid_set(plan->n, start->w, run->work);
+    hybrid_copy(plan->n_x, start->raw_gradient, answer->gradient0);
+    hybrid_copy(plan->nnz_J, start->raw_J, answer->J0);
+    if (answer->x_start) hybrid_copy(plan->n_x, start->x, answer->x_start);
+    hybrid_copy(plan->n, start->w, run->work);
     return HYBRID_SOLVED;
 }

@@ -39,7 +39,7 @@ static hybrid_run_start root_of(const hybrid_solver *solver) {
 }
 
 static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run) {
-    hybrid_set(solver->plan->n_x, x, solver->start);
+    hybrid_copy(solver->plan->n_x, x, solver->start);
     solver->run = run;
     return 1;
 }
@@ -124,8 +124,8 @@ static int perturb(hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, 1);
     solver->tried_perturbed = 1;
     run.method = HYBRID_PERTURBED;
-    hybrid_set(solver->plan->n_x, solver->near_lam_x, solver->lam_x);
-    hybrid_set(solver->plan->n_g, solver->near_lam_g, solver->lam_g);
+    hybrid_copy(solver->plan->n_x, solver->near_lam_x, solver->lam_x);
+    hybrid_copy(solver->plan->n_g, solver->near_lam_g, solver->lam_g);
     return begin_at(solver, solver->near_x, run);
 }
 
@@ -151,8 +151,8 @@ static int go_on_from_best(hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
     run.last = 1;
     run.method = HYBRID_ACTIVE_SET;
-    hybrid_set(solver->plan->n_x, solver->answer->lam_x, solver->lam_x);
-    hybrid_set(solver->plan->n_g, solver->answer->lam_g, solver->lam_g);
+    hybrid_copy(solver->plan->n_x, solver->answer->lam_x, solver->lam_x);
+    hybrid_copy(solver->plan->n_g, solver->answer->lam_g, solver->lam_g);
     return begin_at(solver, solver->answer->x, run);
 }
 

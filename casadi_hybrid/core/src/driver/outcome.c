@@ -35,7 +35,7 @@ static double violation_of(const hybrid_solver *solver) {
     const hybrid_numbers *of = solver->given;
     double sum = 0.0;
     for (int i = 0; i < solver->plan->n_g; i++) {
-        double over = hybrid_excess(1, solver->found.g + i, of->lbg + i, of->ubg + i);
+        double over = hybrid_max_violation(1, solver->found.g + i, of->lbg + i, of->ubg + i);
         sum += over * over;
     }
     return sqrt(sum);
@@ -46,12 +46,12 @@ static int is_degenerate(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *found = &solver->found;
     double *Aty = solver->work, size;
-    hybrid_set(plan->n_x, found->lam_x, Aty);
+    hybrid_copy(plan->n_x, found->lam_x, Aty);
     for (int k = 0; k < plan->nnz_J; k++)
         Aty[plan->J_cols[k]] += found->J[k] * found->lam_g[plan->J_rows[k]];
-    size = hypot(hybrid_norm(plan->n_x, found->lam_x), hybrid_norm(plan->n_g, found->lam_g));
+    size = hypot(hybrid_norm2(plan->n_x, found->lam_x), hybrid_norm2(plan->n_g, found->lam_g));
     return size > HYBRID_OUTCOME_DEGENERATE_LAM &&
-           hybrid_norm(plan->n_x, Aty) <= HYBRID_OUTCOME_DEGENERATE_SUM * size;
+           hybrid_norm2(plan->n_x, Aty) <= HYBRID_OUTCOME_DEGENERATE_SUM * size;
 }
 
 static int point_of(const hybrid_solver *solver) {
@@ -67,7 +67,7 @@ static int point_of(const hybrid_solver *solver) {
                : HYBRID_NOT_CONVERGED;
 }
 
-int hybrid_borne_out(int stop, int point) {
+int hybrid_corrected_stop(int stop, int point) {
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && point != HYBRID_INFEASIBLE_STATIONARY)
         return HYBRID_STOP_STALLED;
     if (stop != HYBRID_STOP_STALLED) return stop;
@@ -82,9 +82,9 @@ static int find_near(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_iterate *near = &solver->state.nearby;
     if (near->t < 0) return 0;
-    hybrid_set(plan->n, near->w, run->corrected->of.w);
-    if (hybrid_visit_problem(run, run->corrected)) return 0;
-    hybrid_set(plan->n_x, run->corrected->of.x, solver->near_x);
+    hybrid_copy(plan->n, near->w, run->corrected->of.w);
+    if (hybrid_evaluate_problem(run, run->corrected)) return 0;
+    hybrid_copy(plan->n_x, run->corrected->of.x, solver->near_x);
     hybrid_multipliers_out(&run->form, &run->corrected->of, near->y, near->z_lower, near->z_upper,
                            solver->near_lam_x, solver->near_lam_g);
     return 1;
@@ -94,9 +94,9 @@ static int find_near(hybrid_solver *solver) {
 static void nothing_known(hybrid_solver *solver, hybrid_outcome *outcome) {
     const hybrid_plan *plan = solver->plan;
     hybrid_answer *found = &solver->found;
-    hybrid_clip(plan->n_x, solver->start, solver->given->lbx, solver->given->ubx, found->x);
-    hybrid_set(plan->n_x, solver->none, found->lam_x);
-    hybrid_set(plan->n_g, solver->none, found->lam_g);
+    hybrid_clamp_vector(plan->n_x, solver->start, solver->given->lbx, solver->given->ubx, found->x);
+    hybrid_copy(plan->n_x, solver->none, found->lam_x);
+    hybrid_copy(plan->n_g, solver->none, found->lam_g);
     for (int i = 0; i < plan->n_g; i++) found->g[i] = NAN;
     found->end = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY};
     outcome->stop = HYBRID_STOP_EVALUATION_ERROR;
@@ -109,10 +109,10 @@ static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *found = &solver->found;
     trial->of.raw_f = solver->state.of_best.f;
-    hybrid_set(plan->n_x, found->gradient, trial->of.raw_gradient);
-    hybrid_set(plan->n_g, found->g, trial->of.raw_g);
-    hybrid_set(plan->nnz_J, found->J, trial->of.raw_J);
-    return hybrid_visit_known(solver->memory, trial, found->x);
+    hybrid_copy(plan->n_x, found->gradient, trial->of.raw_gradient);
+    hybrid_copy(plan->n_g, found->g, trial->of.raw_g);
+    hybrid_copy(plan->nnz_J, found->J, trial->of.raw_J);
+    return hybrid_evaluate_known(solver->memory, trial, found->x);
 }
 
 /* The last iterate of a run that a limit has ended, by steps or by SQP alone, into answer->last:
@@ -125,17 +125,17 @@ static void keep_last(hybrid_solver *solver, int status, int by_steps) {
     if (!x || (status != HYBRID_LIMIT && status != HYBRID_LATE && status != HYBRID_STOPPED)) return;
     lam_x = x + plan->n_x;
     lam_g = lam_x + plan->n_x;
-    hybrid_set(plan->n_x, by_steps ? run->at->of.x : found->x, x);
+    hybrid_copy(plan->n_x, by_steps ? run->at->of.x : found->x, x);
     if (by_steps) {
         hybrid_multipliers_out(&run->form, &run->at->of, run->now.y, run->now.z_lower,
                                run->now.z_upper, lam_x, lam_g);
     } else {
-        hybrid_set(plan->n_x, found->lam_x, lam_x);
-        hybrid_set(plan->n_g, found->lam_g, lam_g);
+        hybrid_copy(plan->n_x, found->lam_x, lam_x);
+        hybrid_copy(plan->n_g, found->lam_g, lam_g);
     }
 }
 
-void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+void hybrid_conclude_sqp(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     memset(outcome, 0, sizeof *outcome);
     outcome->stop = stop_of(status);
     outcome->steps = solver->found.steps;
@@ -146,7 +146,7 @@ void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outco
     }
     keep_last(solver, status, 0);
     outcome->point = status == HYBRID_SOLVED ? HYBRID_KKT_POINT : point_of(solver);
-    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
+    outcome->stop = hybrid_corrected_stop(outcome->stop, outcome->point);
     outcome->violation = violation_of(solver);
 }
 
@@ -165,12 +165,12 @@ static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
                   start->feasibility <= solver->given->feasibility
             : state->best.t < 0 || merit <= hybrid_merit(solver->given, &state->of_best);
     if (solver->run.method != HYBRID_ACTIVE_SET || !nearer) return 0;
-    hybrid_set(plan->n_x, form->clipped, trial->of.x);
-    if (hybrid_first_at(form, &trial->of)) return 0;
-    hybrid_first_w(form, &trial->of);
-    hybrid_clear(first);
+    hybrid_copy(plan->n_x, form->clipped, trial->of.x);
+    if (hybrid_call_first(form, &trial->of)) return 0;
+    hybrid_initial_w(form, &trial->of);
+    hybrid_clear_iterate(first);
     hybrid_multipliers_in(form, first->y, first->z_lower, first->z_upper, 0);
-    hybrid_set(plan->n, trial->of.w, first->w);
+    hybrid_copy(plan->n, trial->of.w, first->w);
     return 1;
 }
 
@@ -214,7 +214,7 @@ static double slope_at(hybrid_solver *solver, const hybrid_point *at, const hybr
                                   proved ? state->infeasibility : 0, run->W, run->search.slopes);
 }
 
-void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     hybrid_run *run = solver->memory;
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
@@ -245,15 +245,16 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     else if (outcome->cut)
         best = point_of_cut(solver, status);
     if (best == &run->now) trial = run->at;
-    else if (best->t >= 0) hybrid_set(solver->plan->n, best->w, trial->of.w);
-    if (best->t < 0 || (best == &state->best   ? recall_best(solver, trial)
-                        : best != &run->now && hybrid_visit_problem(run, trial))) {
+    else if (best->t >= 0) hybrid_copy(solver->plan->n, best->w, trial->of.w);
+    if (best->t < 0 ||
+        (best == &state->best ? recall_best(solver, trial)
+                              : best != &run->now && hybrid_evaluate_problem(run, trial))) {
         nothing_known(solver, outcome);
         return;
     }
     hybrid_iterate_residuals(run, &trial->of, best, &found->end);
     if (best == &state->best) found->end = state->of_best; /* by what is known of the step to it */
-    hybrid_deliver(&run->form, &trial->of);
+    hybrid_copy_to_answer(&run->form, &trial->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
         found->certificate = slope_at(solver, &trial->of, best);
@@ -267,7 +268,7 @@ void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome)
     if (outcome->stop == HYBRID_STOP_ITERATION_LIMIT && !outcome->cut &&
         outcome->point == HYBRID_KKT_POINT)
         outcome->stop = HYBRID_STOP_STALLED; /* a limit of this run alone */
-    outcome->stop = hybrid_borne_out(outcome->stop, outcome->point);
+    outcome->stop = hybrid_corrected_stop(outcome->stop, outcome->point);
 }
 
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
@@ -308,23 +309,23 @@ void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
     if (by_violation ? rank.violation >= other->violation : !is_better(&rank, other)) return;
     solver->rank = rank;
     solver->answer->stop = outcome->stop;
-    hybrid_accept_found(solver, outcome);
+    hybrid_take_found(solver, outcome);
 }
 
-void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
+void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *from = &solver->found;
     hybrid_answer *to = solver->answer;
-    hybrid_set(plan->n_x, from->x, to->x);
-    hybrid_set(plan->n_g, from->g, to->g);
-    hybrid_set(plan->n_x, from->lam_x, to->lam_x);
-    hybrid_set(plan->n_g, from->lam_g, to->lam_g);
-    hybrid_set(plan->n_x, from->gradient, to->gradient);
-    hybrid_set(plan->nnz_J, from->J, to->J);
+    hybrid_copy(plan->n_x, from->x, to->x);
+    hybrid_copy(plan->n_g, from->g, to->g);
+    hybrid_copy(plan->n_x, from->lam_x, to->lam_x);
+    hybrid_copy(plan->n_g, from->lam_g, to->lam_g);
+    hybrid_copy(plan->n_x, from->gradient, to->gradient);
+    hybrid_copy(plan->nnz_J, from->J, to->J);
     if (!solver->run.last) { /* else the solve has begun elsewhere */
-        hybrid_set(plan->n_x, from->gradient0, to->gradient0);
-        hybrid_set(plan->nnz_J, from->J0, to->J0);
-        if (to->x_start) hybrid_set(plan->n_x, from->x_start, to->x_start);
+        hybrid_copy(plan->n_x, from->gradient0, to->gradient0);
+        hybrid_copy(plan->nnz_J, from->J0, to->J0);
+        if (to->x_start) hybrid_copy(plan->n_x, from->x_start, to->x_start);
         to->start = from->start;
     }
     to->end = from->end;
@@ -339,7 +340,7 @@ void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     to->moved = from->moved;
     to->cause = solver->stepped ? solver->state.cause : 0;
     to->stepped = solver->stepped && solver->state.stepped;
-    if (to->step && to->stepped) hybrid_set(plan->n_x, solver->state.last_step, to->step);
+    if (to->step && to->stepped) hybrid_copy(plan->n_x, solver->state.last_step, to->step);
     for (int i = 0; to->x_undefined && i < plan->n_x; i++)
         to->x_undefined[i] = solver->stepped ? solver->state.x_undefined[i] : NAN;
     to->method = solver->run.method;

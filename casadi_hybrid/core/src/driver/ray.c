@@ -23,12 +23,12 @@ static int land(hybrid_run *run) {
     double *w = run->corrected->of.w;
     for (int step = 0; step < HYBRID_RAY_STEPS; step++) {
         int found;
-        for (int i = 0; i < plan->n; i++)
-            w[i] = hybrid_between(w[i], form->lower[i], form->upper[i]);
-        if (hybrid_visit_problem(run, run->corrected)) return 1;
+        for (int i = 0; i < plan->n; i++) w[i] = hybrid_clamp(w[i], form->lower[i], form->upper[i]);
+        if (hybrid_evaluate_problem(run, run->corrected)) return 1;
         hybrid_move_slacks(plan, &run->corrected->of, at->w);
-        if (hybrid_visit_problem(run, run->trial)) return 1;
-        if (hybrid_is_met(plan, run->numbers, at, HYBRID_RAY_TEST_VIOLATION, run->sizes)) return 0;
+        if (hybrid_evaluate_problem(run, run->trial)) return 1;
+        if (hybrid_is_feasible(plan, run->numbers, at, HYBRID_RAY_TEST_VIOLATION, run->sizes))
+            return 0;
         for (int i = 0; i < plan->n; i++) {
             double room = hybrid_min(hybrid_min(at->below[i], at->above[i]), 1.0);
             run->D[i] = 1.0 / (room * room);
@@ -54,12 +54,12 @@ static int stretch(hybrid_run *run) {
     const hybrid_point *at = &run->at->of;
     double f = 0.0, growth = 2.0;
     for (int k = 0; k < HYBRID_COUNT(lengths); k++) {
-        double factor = lengths[k] / hybrid_largest(plan->n_x, at->x);
+        double factor = lengths[k] / hybrid_norm_inf(plan->n_x, at->x);
         for (int i = 0; i < plan->n; i++) run->corrected->of.w[i] = at->w[i] * factor;
         if (land(run)) return 0;
         at = &run->trial->of;
         if (!(at->raw_f < 0.0) || !hybrid_falls_outwards(plan, at)) return 0;
-        if (hybrid_largest(plan->n_x, at->x) < 0.5 * lengths[k]) return 0; /* held back */
+        if (hybrid_norm_inf(plan->n_x, at->x) < 0.5 * lengths[k]) return 0; /* held back */
         if (f < 0.0) {
             if (!(at->raw_f <= growth * f)) return 0;
             growth = hybrid_max(growth, 0.5 * at->raw_f / f);
@@ -72,16 +72,16 @@ static int stretch(hybrid_run *run) {
 int hybrid_extrapolate(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    const double reach = hybrid_largest(plan->n_x, at->x);
+    const double reach = hybrid_norm_inf(plan->n_x, at->x);
     hybrid_state *state = run->state;
     if (!(at->raw_f < 0.0)) return 0;
     if (!(reach >= HYBRID_RAY_TEST_LARGE && reach <= HYBRID_RAY_TEST_FAR)) return 0;
     if (!hybrid_falls_outwards(plan, at)) return 0;
     if (++run->history.outward < run->history.outward_limit) return 0;
     run->history.outward_limit *= 2;
-    hybrid_set(plan->n_x, state->x_undefined, run->work);
+    hybrid_copy(plan->n_x, state->x_undefined, run->work);
     if (!stretch(run)) {
-        hybrid_set(plan->n_x, run->work, state->x_undefined); /* that far out it means nothing */
+        hybrid_copy(plan->n_x, run->work, state->x_undefined); /* that far out it means nothing */
         return 0;
     }
     hybrid_swap_trials(&run->at, &run->trial);

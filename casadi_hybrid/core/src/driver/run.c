@@ -16,8 +16,8 @@ static int at_root(hybrid_run *run) {
     hybrid_iterate *root = &run->next;
     hybrid_residuals residuals;
     if (!run->options->feasibility) return 0;
-    if (!(hybrid_largest(plan->m, at->c) <= run->numbers->tol)) return 0;
-    hybrid_copy(plan, &run->now, 0, root);
+    if (!(hybrid_norm_inf(plan->m, at->c) <= run->numbers->tol)) return 0;
+    hybrid_copy_iterate(plan, &run->now, 0, root);
     memset(root->y, 0, (size_t)plan->m * sizeof(double));
     memset(root->z_lower, 0, (size_t)plan->n * sizeof(double));
     memset(root->z_upper, 0, (size_t)plan->n * sizeof(double));
@@ -32,10 +32,10 @@ static int at_root(hybrid_run *run) {
 static void renew_multipliers(hybrid_run *run) {
     const int m = run->plan->m;
     if (!run->state->rows_dependent || m > run->plan->n) return;
-    if (!(hybrid_largest(m, run->now.y) > run->options->lam_most)) return;
-    hybrid_least_squares(run, &run->at->of, run->now.z_lower, run->now.z_upper, run->next.y);
-    if (!(hybrid_largest(m, run->next.y) > 0.0)) return;
-    hybrid_set(m, run->next.y, run->now.y);
+    if (!(hybrid_norm_inf(m, run->now.y) > run->options->lam_most)) return;
+    hybrid_least_squares_y(run, &run->at->of, run->now.z_lower, run->now.z_upper, run->next.y);
+    if (!(hybrid_norm_inf(m, run->next.y) > 0.0)) return;
+    hybrid_copy(m, run->next.y, run->now.y);
     run->at->of.inner = 0.0; /* it was for the other multipliers */
 }
 
@@ -43,21 +43,21 @@ static void renew_multipliers(hybrid_run *run) {
 static int step(hybrid_run *run) {
     hybrid_iterate *it = &run->now, plain;
     int idle, status;
-    if (run->restoring || run->search.begun) return hybrid_restore(run);
+    if (run->restoring || run->search.begun) return hybrid_restoration_step(run);
     if (hybrid_extrapolate(run)) {
         it->t++;
         return HYBRID_SOLVED;
     }
-    hybrid_lower_barrier(run, it);
+    hybrid_update_barrier(run, it);
     idle = it->t - it->reference.t;
     if (idle >= HYBRID_PROGRESS_STEPS && it->reference.theta > HYBRID_FEASIBLE_C)
         return hybrid_begin_restoration(run);
     if (idle >= HYBRID_PROGRESS_STEPS || it->reference.rounds >= HYBRID_PROGRESS_ROUNDS)
-        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+        return hybrid_fail(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
     plain = *it;
     status = hybrid_newton_step(run, it);
     if ((status == HYBRID_BLOCKED || status == HYBRID_NOT_NEARER) &&
-        hybrid_forget(run->form.functions->secants)) {
+        hybrid_drop_secants(run->form.functions->secants)) {
         *it = plain; /* secant pairs of points far from here mislead */
         status = hybrid_newton_step(run, it);
     }
@@ -68,9 +68,9 @@ static int step(hybrid_run *run) {
     }
     if (status) return status;
     run->next.t = it->t + 1;
-    hybrid_take_next(run);
+    hybrid_accept_next(run);
     hybrid_swap_trials(&run->at, &run->trial);
-    if (at_root(run)) hybrid_take_next(run);
+    if (at_root(run)) hybrid_accept_next(run);
     renew_multipliers(run);
     return HYBRID_SOLVED;
 }
@@ -78,11 +78,11 @@ static int step(hybrid_run *run) {
 /* Inspects the iterate and takes a step. Returns HYBRID_PAUSED to go on. */
 static int advance(hybrid_run *run) {
     hybrid_inspection seen;
-    int status = hybrid_inspect(run, &seen);
+    int status = hybrid_inspect_iterate(run, &seen);
     if (status) return status;
     if (seen.rounded && run->history.inspected && !run->restoring && !run->search.begun) {
         hybrid_refine_solution(run);
-        hybrid_inspect(run, &seen);
+        hybrid_inspect_iterate(run, &seen);
     }
     status = hybrid_log_iterate(run, &seen);
     return status == HYBRID_PAUSED ? hybrid_after_step(run, &seen, step(run)) : status;
@@ -93,7 +93,7 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
                           void *bytes, double *doubles, int *ints, hybrid_state *state,
                           hybrid_answer *answer) {
     hybrid_arena arena = {doubles, ints, 0, 0};
-    int status = hybrid_begin(plan, functions, numbers, options, bytes, &arena, state, answer);
+    int status = hybrid_begin_run(plan, functions, numbers, options, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

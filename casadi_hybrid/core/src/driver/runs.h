@@ -95,12 +95,12 @@ static inline int hybrid_is_over(const hybrid_solver *solver) {
 
 /* Completes solver->found and *outcome after a run that ended with a status: by the interior-point
  * method, and by SQP alone. */
-void hybrid_conclude(hybrid_solver *solver, int status, hybrid_outcome *outcome);
-void hybrid_conclude_at(hybrid_solver *solver, int status, hybrid_outcome *outcome);
+void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outcome);
+void hybrid_conclude_sqp(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 /* The reason to stop, corrected by what the point is. */
-int hybrid_borne_out(int stop, int point);
+int hybrid_corrected_stop(int stop, int point);
 /* Takes solver->found for the answer. */
-void hybrid_accept_found(hybrid_solver *solver, const hybrid_outcome *outcome);
+void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome);
 /* Takes solver->found for the answer where that is better; `outcome` is its own. */
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome);
 

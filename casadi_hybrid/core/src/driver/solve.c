@@ -62,7 +62,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
 
 /* Adds the evaluations and factorizations of a part of the solve to the answer; make_run counts its
  * steps. */
-static void spend(hybrid_solver *solver) {
+static void add_counts(hybrid_solver *solver) {
     const hybrid_answer *found = &solver->found;
     hybrid_answer *answer = solver->answer;
     answer->firsts += found->firsts;
@@ -91,7 +91,7 @@ static int is_spent(const hybrid_solver *solver) {
 static int by_active_set(hybrid_solver *solver) {
     int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
                             solver->ints, &solver->found);
-    spend(solver);
+    add_counts(solver);
     if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers: after all runs */
     return status;
 }
@@ -101,7 +101,7 @@ static int by_interior_points(hybrid_solver *solver) {
     int status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
                                        &solver->run.how, solver->memory, solver->doubles,
                                        solver->ints, &solver->state, &solver->found);
-    spend(solver);
+    add_counts(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
 }
@@ -156,7 +156,7 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
     if (!(hybrid_merit(solver->given, &found->end) < hybrid_merit(solver->given, &found->start)))
         return;
     solver->stepped = 0;
-    hybrid_conclude_at(solver, status, outcome);
+    hybrid_conclude_sqp(solver, status, outcome);
     hybrid_keep_best(solver, outcome);
 }
 
@@ -179,8 +179,8 @@ static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
     if (is_refused(status)) return status;
-    if (stepped) hybrid_conclude(solver, status, outcome);
-    else hybrid_conclude_at(solver, status, outcome);
+    if (stepped) hybrid_conclude_run(solver, status, outcome);
+    else hybrid_conclude_sqp(solver, status, outcome);
     return status;
 }
 
@@ -193,17 +193,17 @@ static int is_final(int stop) {
 
 /* Prepares the opening: SQP from given multipliers or a given working set. Returns whether there
  * are any. */
-static int open_warm(hybrid_solver *solver) {
+static int prepare_opening(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
-    if (!of->side_x && hybrid_sum(plan->n_x, of->lam_x0) == 0.0 &&
-        hybrid_sum(plan->n_g, of->lam_g0) == 0.0)
+    if (!of->side_x && hybrid_norm1(plan->n_x, of->lam_x0) == 0.0 &&
+        hybrid_norm1(plan->n_g, of->lam_g0) == 0.0)
         return 0;
     solver->run.how = solver->options->near;
     solver->run.method = HYBRID_ACTIVE_SET;
     solver->run.at_x0 = 1;
-    hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
-    hybrid_set(plan->n_g, of->lam_g0, solver->lam_g);
+    hybrid_copy(plan->n_x, of->lam_x0, solver->lam_x);
+    hybrid_copy(plan->n_g, of->lam_g0, solver->lam_g);
     return 1;
 }
 
@@ -213,13 +213,13 @@ static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
     solver->outcomes[solver->count++] = *outcome;
     solver->small_nu |= solver->memory->small_nu;
     solver->tried_perturbed = 0;
-    hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
+    hybrid_copy(solver->plan->n_x, solver->found.x, solver->x);
 }
 
 /* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
 static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
-    hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
-    solver->opening = open_warm(solver);
+    hybrid_copy(solver->plan->n_x, solver->given->x0, solver->start);
+    solver->opening = prepare_opening(solver);
     if (!solver->opening) solver->run = hybrid_first_run(solver);
     for (;;) {
         const int status = make_run(solver, outcome);
@@ -246,29 +246,29 @@ static void lessen_multipliers(hybrid_solver *solver) {
     memset(&solver->run, 0, sizeof solver->run);
     solver->run.method = HYBRID_LEAST_MULTIPLIERS;
     solver->run.last = 1;
-    hybrid_set(solver->plan->n_x, answer->x, solver->start);
+    hybrid_copy(solver->plan->n_x, answer->x, solver->start);
     make_run(solver, &outcome);
     if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
-        hybrid_accept_found(solver, &outcome);
+        hybrid_take_found(solver, &outcome);
 }
 
 /* A run from a lower point along negative curvature, by its own sign first. Returns whether that
  * has led to a lower KKT point, or to the proof that f has no bound: the answer then. */
-static int descend(hybrid_solver *solver, int sign) {
+static int follow_negative_curvature(hybrid_solver *solver, int sign) {
     hybrid_answer *answer = solver->answer;
     const double f = answer->end.f;
     hybrid_outcome outcome;
     memset(&solver->run, 0, sizeof solver->run);
     solver->run.method = HYBRID_CURVATURE;
     solver->run.sign = sign;
-    hybrid_set(solver->plan->n_x, answer->x, solver->start);
+    hybrid_copy(solver->plan->n_x, answer->x, solver->start);
     solver->sloped = make_run(solver, &outcome) == HYBRID_PAUSED;
     if (sign > 0) {
         answer->order = solver->found.order;
         answer->newton = solver->found.newton;
     }
     if (!solver->sloped) return 0;
-    hybrid_set(solver->plan->n_x, solver->found.x, solver->start);
+    hybrid_copy(solver->plan->n_x, solver->found.x, solver->start);
     solver->run = hybrid_first_run(solver);
     solver->run.how.patience = HYBRID_PATIENCE;
     solver->run.last = 1;
@@ -278,7 +278,7 @@ static int descend(hybrid_solver *solver, int sign) {
         !(solver->found.end.f < f - solver->given->tol * hybrid_max(fabs(f), 1.0)))
         return 0;
     answer->stop = outcome.stop;
-    hybrid_accept_found(solver, &outcome);
+    hybrid_take_found(solver, &outcome);
     return 1;
 }
 
@@ -289,19 +289,19 @@ static int descend(hybrid_solver *solver, int sign) {
 static void leave_saddles(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     const int warm = answer->method == HYBRID_ACTIVE_SET;
-    const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
+    const double slope = warm ? 0.0 : hybrid_norm_inf(solver->plan->n_x, answer->gradient0);
     const int faint = slope > 0.0 && slope * HYBRID_OUTCOME_FAINT_GRADIENT <= solver->given->tol;
     if (!solver->plan->nnz_W) { /* all is linear */
         answer->order = HYBRID_NECESSARY;
         if (faint)
             answer->newton = answer->end.complementarity / slope /
-                             hybrid_max(hybrid_largest(solver->plan->n_x, answer->x), 1.0);
+                             hybrid_max(hybrid_norm_inf(solver->plan->n_x, answer->x), 1.0);
         return;
     }
     if (solver->options->first.feasibility) return;
     if (solver->functions->secants || (warm && !answer->steps)) return;
     for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++) {
-        for (int sign = 1; !descend(solver, sign); sign = -1) {
+        for (int sign = 1; !follow_negative_curvature(solver, sign); sign = -1) {
             if (!faint) answer->newton = NAN;
             if (sign < 0 || !solver->sloped || is_spent(solver)) return;
         }
@@ -324,7 +324,7 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
         answer->stop = last->stop;
     else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
         /* a limit of one run alone */
-        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point);
+        answer->stop = hybrid_corrected_stop(HYBRID_STOP_STALLED, answer->point);
 }
 
 /* The solver and the answer before the first run. */

@@ -20,7 +20,7 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
     double least;
     for (int i = 0; i < count; i++)
         v[i] = hybrid_max(at->raw_g[i] - upper[i], 0.0) - hybrid_max(lower[i] - at->raw_g[i], 0.0);
-    least = HYBRID_CERTIFICATE_ROUNDING * hybrid_largest(count, v);
+    least = HYBRID_CERTIFICATE_ROUNDING * hybrid_norm_inf(count, v);
     for (int i = 0; i < count; i++)
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
 }
@@ -29,7 +29,7 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
  * larger at the others. */
 static int is_subgradient(const hybrid_form *form, const double *v, const double *y) {
     const hybrid_plan *plan = form->plan;
-    double force = hybrid_largest(plan->m, y), most = 0.0;
+    double force = hybrid_norm_inf(plan->m, y), most = 0.0;
     for (int i = 0; i < plan->m; i++) most = hybrid_max(most, fabs(v[plan->row_at[i]]));
     if (!(force > 0.0)) return 0;
     for (int i = 0; i < plan->m; i++) {
@@ -43,7 +43,7 @@ static int is_subgradient(const hybrid_form *form, const double *v, const double
 }
 
 /* sum |u_i| max(|J_i|, |J0_i|); `now` and `before` have n_g numbers each. */
-static double size_of_pulls(const hybrid_plan *plan, const double *J, const double *J0,
+static double size_of_terms(const hybrid_plan *plan, const double *J, const double *J0,
                             const double *u, double *now, double *before) {
     double sum = 0.0;
     for (int i = 0; i < plan->n_g; i++) now[i] = before[i] = 0.0;
@@ -57,15 +57,15 @@ static double size_of_pulls(const hybrid_plan *plan, const double *J, const doub
 }
 
 /* max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|); work: y, m, and `row_sums`, n. */
-static double bend_of_pulls(hybrid_form *form, const hybrid_point *at, const double *u, double *W,
-                            double *y, double *row_sums) {
+static double size_of_curvature(hybrid_form *form, const hybrid_point *at, const double *u,
+                                double *W, double *y, double *row_sums) {
     const hybrid_plan *plan = form->plan;
     for (int i = 0; i < plan->m; i++) y[i] = u[plan->row_at[i]] / form->scale_c[i];
     if (hybrid_curvature(form, at, y, W)) return 0.0;
     for (int i = 0; i < plan->n; i++) row_sums[i] = 0.0;
     for (int k = 0; k < plan->nnz_W; k++)
         row_sums[plan->W_rows[k]] += fabs(W[k]) * hybrid_max(1.0, fabs(at->w[plan->W_cols[k]]));
-    return hybrid_largest(plan->n, row_sums);
+    return hybrid_norm_inf(plan->n, row_sums);
 }
 
 /* The norm of the slope without what a bound blocks: x is on it, or moving onto it gains nothing.
@@ -107,8 +107,8 @@ double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const d
     memset(slope, 0, (size_t)plan->n_x * sizeof(double));
     for (int k = 0; k < plan->nnz_J; k++)
         slope[plan->J_cols[k]] += at->raw_J[k] * u[plan->J_rows[k]];
-    size = size_of_pulls(plan, at->raw_J, J0, u, rest, rest + n_g);
-    bend = bend_of_pulls(form, at, u, W, rest, rest + n_g);
+    size = size_of_terms(plan, at->raw_J, J0, u, rest, rest + n_g);
+    bend = size_of_curvature(form, at, u, W, rest, rest + n_g);
     return free_slope(form, at, slope, hybrid_dot(n_g, u, v)) /
            hybrid_max(hybrid_max(size, bend), HYBRID_DIVISOR_TINY);
 }

@@ -12,20 +12,20 @@
 #include "feasibility/feasibility.h"
 
 /* The function that is minimized. */
-static double value_of(const hybrid_run *run, const hybrid_trial *trial) {
+static double objective_of(const hybrid_run *run, const hybrid_trial *trial) {
     const double *c = trial->of.c;
     if (trial->outside) return INFINITY;
     return 0.5 * hybrid_dot(run->plan->m, c, c) - run->search.nu * trial->logs;
 }
 
 /* What the quadratic model says the step gains. `slope`: of the value; W: NULL for none. */
-static double expected(hybrid_run *run, const double *W, const double *D, const double *slope,
-                       const double *step) {
+static double predicted_decrease(hybrid_run *run, const double *W, const double *D,
+                                 const double *slope, const double *step) {
     const hybrid_plan *plan = run->plan;
     double bend, along = 0.0;
-    hybrid_times_A(plan, run->at->of.A, step, run->residual);
+    hybrid_multiply_A(plan, run->at->of.A, step, run->residual);
     bend = hybrid_dot(plan->m, run->residual, run->residual);
-    if (W) hybrid_times_W(plan, W, step, run->work);
+    if (W) hybrid_multiply_W(plan, W, step, run->work);
     for (int i = 0; i < plan->n; i++) {
         bend += step[i] * D[i] * step[i];
         if (W) bend += step[i] * run->work[i];
@@ -36,14 +36,14 @@ static double expected(hybrid_run *run, const double *W, const double *D, const 
 
 /* The gradient of the function: without A'c in run->force, with it in `slope`. Returns whether that
  * counts as zero. */
-static int is_flat(hybrid_run *run, double *slope) {
+static int is_stationary_point(hybrid_run *run, double *slope) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
     const double nu = run->search.nu, pushed = HYBRID_LEAST_SQUARES_KAPPA_EPSILON * nu;
     const double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     int flat = 1;
-    hybrid_times_At(plan, at->A, at->c, slope);
+    hybrid_multiply_At(plan, at->A, at->c, slope);
     for (int i = 0; i < plan->n; i++) {
         double upper = form->has_upper[i] ? 1.0 / at->above[i] : 0.0;
         double lower = form->has_lower[i] ? 1.0 / at->below[i] : 0.0;
@@ -66,7 +66,7 @@ static double renew_units(hybrid_run *run) {
     for (int k = 0; k < plan->nnz_A; k++) units[plan->A_cols[k]] += A[k] * A[k];
     for (int i = 0; i < plan->n; i++) sum += units[i];
     for (int i = 0; i < plan->n && run->search.cautious; i++) units[i] = sum / plan->n;
-    return hybrid_max(hybrid_largest(plan->n, units), HYBRID_DIVISOR_TINY);
+    return hybrid_max(hybrid_norm_inf(plan->n, units), HYBRID_DIVISOR_TINY);
 }
 
 /* After a step that gained this share of what was expected. */
@@ -78,7 +78,7 @@ static double next_damping(double damping, double ratio) {
                                                    : damping;
 }
 
-int hybrid_root_step(hybrid_run *run) {
+int hybrid_least_squares_step(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -88,14 +88,14 @@ int hybrid_root_step(hybrid_run *run) {
     double damping = search->damping, growth = HYBRID_LEAST_SQUARES_DAMPING_GROWTH;
     double least_unit = HYBRID_LEAST_SQUARES_UNIT_MIN * renew_units(run);
     double alpha = 0.0, gain = 0.0, gained = 0.0, value;
-    double reach = 1.0 + hybrid_largest(plan->n, at->w);
+    double reach = 1.0 + hybrid_norm_inf(plan->n, at->w);
     int curved = search->curved;
-    value = value_of(run, run->at);
+    value = objective_of(run, run->at);
     if (!isfinite(hybrid_dot(plan->m, at->c, at->c))) /* no slope can be found */
-        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
-    if (is_flat(run, slope)) return hybrid_root_closer(run);
+        return hybrid_fail(run, HYBRID_STALLED, HYBRID_NO_PROGRESS);
+    if (is_stationary_point(run, slope)) return hybrid_end_least_squares(run);
     if (curved && hybrid_curvature(&run->form, at, at->c, run->W)) return HYBRID_UNDEFINED;
-    hybrid_stiffness(form, at, search->z_lower, search->z_upper, D);
+    hybrid_barrier_diagonal(form, at, search->z_lower, search->z_upper, D);
     for (;; growth *= HYBRID_LEAST_SQUARES_DAMPING_GROWTH) {
         int found, end = hybrid_search_ends(run);
         if (end) return end;
@@ -115,19 +115,19 @@ int hybrid_root_step(hybrid_run *run) {
         if (!found) {
             alpha = hybrid_fraction_inside(form, at, dw, HYBRID_BARRIER_TAU_MIN);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
-            if (hybrid_largest(plan->n, step) <= HYBRID_STEP_ROUNDING * reach)
-                return hybrid_root_closer(run);
+            if (hybrid_norm_inf(plan->n, step) <= HYBRID_STEP_ROUNDING * reach)
+                return hybrid_end_least_squares(run);
             for (int i = 0; i < plan->n; i++) run->trial->of.w[i] = at->w[i] + step[i];
             if (!hybrid_try_problem(run, run->trial)) {
-                gain = expected(run, curved ? run->W : 0, D, slope, step);
-                gained = value - value_of(run, run->trial);
+                gain = predicted_decrease(run, curved ? run->W : 0, D, slope, step);
+                gained = value - objective_of(run, run->trial);
                 if (gained > HYBRID_LEAST_SQUARES_RATIO_ACCEPT * gain &&
                     !hybrid_complete_problem(run, run->trial))
                     break;
             }
         }
         damping *= growth;
-        if (damping > HYBRID_LEAST_SQUARES_DAMPING_MAX) return hybrid_root_closer(run);
+        if (damping > HYBRID_LEAST_SQUARES_DAMPING_MAX) return hybrid_end_least_squares(run);
     }
-    return hybrid_root_accept(run, alpha, next_damping(damping, gained / gain));
+    return hybrid_accept_least_squares(run, alpha, next_damping(damping, gained / gain));
 }

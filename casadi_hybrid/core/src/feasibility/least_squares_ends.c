@@ -13,19 +13,19 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
 
 /* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
  * lets an entry leave by no more than twice its distance a step. */
-static void make_room(hybrid_run *run, double theta) {
+static void push_inside(hybrid_run *run, double theta) {
     hybrid_move_slacks(run->plan, &run->at->of, run->trial->of.w);
     hybrid_push_inside(&run->form, HYBRID_LEAST_SQUARES_PUSH * theta, run->trial->of.w);
-    if (!hybrid_visit_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
+    if (!hybrid_evaluate_problem(run, run->trial)) hybrid_swap_trials(&run->at, &run->trial);
 }
 
-void hybrid_begin_root(hybrid_run *run, double theta) {
+void hybrid_begin_least_squares(hybrid_run *run, double theta) {
     const hybrid_form *form = &run->form;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at;
     hybrid_search *search = &run->search;
     if (!(theta < 1.0)) theta = 1.0;
-    if (form->bounds) make_room(run, theta);
+    if (form->bounds) push_inside(run, theta);
     at = &run->at->of;
     search->nu = form->bounds ? HYBRID_LEAST_SQUARES_NU_START * run->now.nu * theta : 0.0;
     for (int i = 0; i < plan->n; i++) {
@@ -48,22 +48,22 @@ void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate 
 
 /* The search ends at a point, whose multipliers are those of least squares: run->next at `trial`.
  * At a root those of the bounds may be zero: without an objective it is a solution then. */
-static void end(hybrid_run *run, const hybrid_trial *trial) {
+static void end_search(hybrid_run *run, const hybrid_trial *trial) {
     const hybrid_plan *plan = run->plan;
     hybrid_iterate *next = &run->next;
     hybrid_residuals residuals;
     run->search.begun = 0;
-    hybrid_copy(plan, &run->now, 0, next);
+    hybrid_copy_iterate(plan, &run->now, 0, next);
     if (!run->restoring) {
         hybrid_equal_multipliers(&run->form, 0.0, next);
-        hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
+        hybrid_least_squares_y(run, &trial->of, next->z_lower, next->z_upper, next->y);
         next->tiny = 1;
         hybrid_iterate_residuals(run, &trial->of, next, &residuals);
         if (hybrid_merit(run->numbers, &residuals) <= 1.0) return;
     }
     hybrid_equal_multipliers(&run->form, 1.0, next);
     next->tiny = 0;
-    hybrid_least_squares(run, &trial->of, next->z_lower, next->z_upper, next->y);
+    hybrid_least_squares_y(run, &trial->of, next->z_lower, next->z_upper, next->y);
 }
 
 int hybrid_is_stationary(hybrid_run *run, const double *y) {
@@ -71,22 +71,22 @@ int hybrid_is_stationary(hybrid_run *run, const double *y) {
                                   run->search.slopes) <= HYBRID_CERTIFICATE_STATIONARY;
 }
 
-int hybrid_root_closer(hybrid_run *run) {
+int hybrid_end_least_squares(hybrid_run *run) {
     hybrid_search *search = &run->search;
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
-    double violation = hybrid_largest(plan->m, at->c);
+    double violation = hybrid_norm_inf(plan->m, at->c);
     double size = sqrt(hybrid_dot(plan->m, at->c, at->c));
     double least = HYBRID_LEAST_SQUARES_NU_MIN * size * (size < 1.0 ? size : 1.0);
     int proved;
     if (!run->restoring && violation <= HYBRID_FEASIBLE_C) {
-        end(run, run->at);
+        end_search(run, run->at);
         return HYBRID_SOLVED;
     }
     if (!(search->nu > least))
         return violation <= HYBRID_FEASIBLE_C
-                   ? hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
-                   : hybrid_no_way_on(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
+                   ? hybrid_fail(run, HYBRID_STALLED, HYBRID_ROUNDED_VIOLATION)
+                   : hybrid_fail(run, HYBRID_INFEASIBLE, HYBRID_LEAST_SQUARES);
     proved = violation > HYBRID_FEASIBLE_C && hybrid_is_stationary(run, 0);
     search->nu = proved ? 0.5 * least : HYBRID_LEAST_SQUARES_NU_FALL * search->nu;
     return HYBRID_SOLVED;
@@ -106,36 +106,36 @@ static void move_bounds(hybrid_run *run, double alpha) {
         search->z_lower[i] += alpha * d->dz_lower[i];
         search->z_upper[i] += alpha * d->dz_upper[i];
     }
-    hybrid_safe_duals(form, &run->trial->of, search->nu, search->z_lower, search->z_upper);
+    hybrid_reset_duals(form, &run->trial->of, search->nu, search->z_lower, search->z_upper);
 }
 
 /* Ends the search where the violation hardly falls any more, as where it tends to a limit at
  * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
  * status. */
-static int watch(hybrid_run *run, double now) {
+static int progress_test(hybrid_run *run, double now) {
     const double slow = HYBRID_LEAST_SQUARES_SLOW * HYBRID_LEAST_SQUARES_SLOW; /* of squares */
     const int steps = run->search.steps + 1;
     if (run->restoring && run->search.has_least && steps >= HYBRID_LEAST_SQUARES_STEPS)
-        return hybrid_no_way_on(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
+        return hybrid_fail(run, HYBRID_STALLED, HYBRID_LEAST_SUM);
     if (steps % HYBRID_LEAST_SQUARES_STEPS || !(now > slow * run->search.reference))
         return HYBRID_SOLVED;
-    return hybrid_no_way_on(run, hybrid_is_stationary(run, 0) ? HYBRID_INFEASIBLE : HYBRID_STALLED,
-                            HYBRID_SLOW_VIOLATION);
+    return hybrid_fail(run, hybrid_is_stationary(run, 0) ? HYBRID_INFEASIBLE : HYBRID_STALLED,
+                       HYBRID_SLOW_VIOLATION);
 }
 
-int hybrid_root_accept(hybrid_run *run, double alpha, double damping) {
+int hybrid_accept_least_squares(hybrid_run *run, double alpha, double damping) {
     const hybrid_plan *plan = run->plan;
     hybrid_search *search = &run->search;
     const double *c = run->at->of.c, *new = run->trial->of.c;
     double before = hybrid_dot(plan->m, c, c), now = hybrid_dot(plan->m, new, new);
     int status;
-    if (run->restoring ? hybrid_restored(run, run->trial)
-                       : hybrid_largest(plan->m, new) <= HYBRID_LEAST_SQUARES_ROOT) {
-        end(run, run->trial);
+    if (run->restoring ? hybrid_is_restored(run, run->trial)
+                       : hybrid_norm_inf(plan->m, new) <= HYBRID_LEAST_SQUARES_ROOT) {
+        end_search(run, run->trial);
         hybrid_swap_trials(&run->at, &run->trial);
         return HYBRID_SOLVED;
     }
-    status = watch(run, now);
+    status = progress_test(run, now);
     if (status) return status;
     move_bounds(run, alpha);
     search->damping = damping;

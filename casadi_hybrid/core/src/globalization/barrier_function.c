@@ -22,8 +22,8 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
             alone[k] = (has_lower - has_lower * has_upper) * below[i] +
                        (has_upper - has_lower * has_upper) * above[i];
         }
-        trial->outside |= hybrid_most(size, beyond) > 0.0;
-        trial->linear += hybrid_sum(size, alone);
+        trial->outside |= hybrid_max_entry(size, beyond) > 0.0;
+        trial->linear += hybrid_norm1(size, alone);
     }
 }
 
@@ -34,37 +34,38 @@ static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
     hybrid_distances(&run->form, at);
     if (failed) {
         run->state->undefined += !hybrid_is_ended(form->functions); /* or it was not evaluated */
-        hybrid_set(run->plan->n_x, at->x, run->state->x_undefined);
+        hybrid_copy(run->plan->n_x, at->x, run->state->x_undefined);
         return 1;
     }
-    trial->theta = hybrid_sum(form->plan->m, at->c);
-    trial->logs = hybrid_logs(form->plan->n, at->below) + hybrid_logs(form->plan->n, at->above);
+    trial->theta = hybrid_norm1(form->plan->m, at->c);
+    trial->logs =
+        hybrid_sum_log(form->plan->n, at->below) + hybrid_sum_log(form->plan->n, at->above);
     hybrid_bound_terms(form, trial);
     return 0;
 }
 
-int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
+int hybrid_evaluate_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
     return visited(run, trial, hybrid_evaluate(&run->form, &trial->of, known_x));
 }
 
-int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial) {
-    return hybrid_visit_known(run, trial, 0);
+int hybrid_evaluate_problem(hybrid_run *run, hybrid_trial *trial) {
+    return hybrid_evaluate_known(run, trial, 0);
 }
 
 int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial) {
-    return visited(run, trial, hybrid_evaluate_trial(&run->form, &trial->of));
+    return visited(run, trial, hybrid_evaluate_values(&run->form, &trial->of));
 }
 
 int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial) {
-    return trial->of.partial && hybrid_visit_problem(run, trial);
+    return trial->of.partial && hybrid_evaluate_problem(run, trial);
 }
 
 int hybrid_search_ends(const hybrid_run *run) {
     const hybrid_functions *functions = run->form.functions;
     const hybrid_run *outer = run->elastic.outer ? run->elastic.outer : run;
     if (hybrid_is_ended(functions)) return HYBRID_STOPPED;
-    return hybrid_late(functions, outer->history.began + run->options->max_time) ? HYBRID_LATE
-                                                                                 : HYBRID_SOLVED;
+    return hybrid_is_late(functions, outer->history.began + run->options->max_time) ? HYBRID_LATE
+                                                                                    : HYBRID_SOLVED;
 }
 
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {
@@ -91,8 +92,8 @@ void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, doub
     hybrid_gradient_of_phi(form, at, nu, pair->gradient);
 }
 
-int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
-                       double *off) {
+int hybrid_measure_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
+                         double *off) {
     const hybrid_point *at = &run->at->of, *to = &trial->of;
     const double range = hybrid_max(fabs(at->f), fabs(at->f - run->f_start));
     double slope = 0.0;

@@ -14,7 +14,7 @@ static double theta_min(double theta_start) {
     return HYBRID_FILTER_THETA_MIN_FACT * hybrid_max(theta_start, 1.0);
 }
 
-double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope) {
+double hybrid_alpha_min(const hybrid_filter_pair *pair, double theta_start, double slope) {
     double least = HYBRID_FILTER_GAMMA_THETA, theta = pair->theta;
     if (slope < 0.0) {
         double other = HYBRID_FILTER_GAMMA_PHI * theta / -slope;
@@ -49,7 +49,7 @@ int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *
     return better || lower ? 'h' : 0;
 }
 
-int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial) {
+int hybrid_is_restored(const hybrid_run *run, const hybrid_trial *trial) {
     double phi = hybrid_phi(&run->form, trial, run->now.nu);
     return trial->theta <= HYBRID_RESTORATION_KAPPA_RESTO * run->elastic.theta_began &&
            !hybrid_filter_rejects(&run->now, trial->theta, phi, 1.0);

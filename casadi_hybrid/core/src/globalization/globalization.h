@@ -7,9 +7,9 @@
 /* The functions of the problem itself at trial->of.w, with theta and the terms of the bounds.
  * Returns 0, or 1 where they are not defined. Apart from hybrid_try, so that no function calls
  * itself and the stack has a bound. */
-int hybrid_visit_problem(hybrid_run *run, hybrid_trial *trial);
+int hybrid_evaluate_problem(hybrid_run *run, hybrid_trial *trial);
 /* The same where the functions at `known_x` are in the trial, if that is its x. */
-int hybrid_visit_known(hybrid_run *run, hybrid_trial *trial, const double *known_x);
+int hybrid_evaluate_known(hybrid_run *run, hybrid_trial *trial, const double *known_x);
 /* The same of f and c alone, where these have a function of their own: what a search compares. */
 int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial);
 /* All of a point that was tried so, before it is gone on from. */
@@ -30,15 +30,15 @@ void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, doub
  * its tangent, where that is as large as at four times the length, `before`, or where f has not
  * changed at all. A kink leaves a quarter of `before`, a smooth function less. Returns whether
  * run->noise has grown; *off: that distance. */
-int hybrid_meets_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
-                       double *off);
+int hybrid_measure_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
+                         double *off);
 /* Whether f, or phi, may be too large by so much from noise: the largest that was measured, or the
  * tolerance relative to its size. */
 static inline int hybrid_may_be_noise(const hybrid_run *run, double excess, double size) {
     return excess <= hybrid_max(run->noise, run->numbers->tol * fabs(size));
 }
 /* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, section 2.3). */
-double hybrid_smallest_step(const hybrid_filter_pair *pair, double theta_start, double slope);
+double hybrid_alpha_min(const hybrid_filter_pair *pair, double theta_start, double slope);
 /* 'f' or 'h' for an accepted trial point, which has decreased phi or else theta or phi, 0 for a
  * refused one. `pair`: of the iterate; `size`: |w| there. */
 int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *it, double size,
@@ -47,7 +47,7 @@ int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *
 int hybrid_filter_rejects(const hybrid_iterate *it, double theta, double phi, double reach);
 /* Whether a point of the restoration is good enough to go on from: |c|_1 is a share of what it was
  * and the filter takes it. */
-int hybrid_restored(const hybrid_run *run, const hybrid_trial *trial);
+int hybrid_is_restored(const hybrid_run *run, const hybrid_trial *trial);
 /* Adds the pair of an iterate to the filter; where that is full the oldest goes. */
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it);
 

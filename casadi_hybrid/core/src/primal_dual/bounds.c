@@ -49,7 +49,7 @@ double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const doub
         shares += low && high ? 1.0 - hybrid_min(below, above) / hybrid_max(below, above) : 1.0;
     }
     return 2 * away > bounded && shares > 0.0
-               ? hybrid_between(products / shares, HYBRID_BARRIER_NU_WARM, HYBRID_BARRIER_NU_START)
+               ? hybrid_clamp(products / shares, HYBRID_BARRIER_NU_WARM, HYBRID_BARRIER_NU_START)
                : 0.0;
 }
 
@@ -66,8 +66,8 @@ static void keep_near(int count, const double *has, const double *distance, doub
     }
 }
 
-void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
-                       double *z_lower, double *z_upper) {
+void hybrid_reset_duals(const hybrid_form *form, const hybrid_point *at, double nu, double *z_lower,
+                        double *z_upper) {
     keep_near(form->plan->n, form->has_lower, at->below, nu, z_lower);
     keep_near(form->plan->n, form->has_upper, at->above, nu, z_upper);
 }
@@ -102,7 +102,7 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
         double most;
         for (int i = 0; i < size; i++)
             rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
-        most = hybrid_most(size, rates);
+        most = hybrid_max_entry(size, rates);
         if (!(most > steepest)) continue;
         steepest = most;
         for (first = 0; rates[first] != most;) first++;

@@ -58,15 +58,15 @@ static double backward_error(const hybrid_plan *plan, const hybrid_kkt *kkt, dou
     return error;
 }
 
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual) {
+int hybrid_is_accurate(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual) {
     double *left = kkt->room;
     if (residual <= HYBRID_LDL_REFINED) return 1;
     if (!isfinite(residual)) return 0;
     return backward_error(plan, kkt, left, left + plan->n + plan->m) <= HYBRID_LDL_REFINED;
 }
 
-void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
-                    const double *x, double *left) {
+void hybrid_kkt_residual(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
+                         const double *x, double *left) {
     const hybrid_low_rank *low = kkt->low_rank;
     hybrid_ldl_residual(&plan->ldl, kkt->K, x, right, left);
     for (int k = 0; kkt->changed && k < low->rank; k++) {
@@ -76,11 +76,11 @@ void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double
     }
 }
 
-int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt) {
+int hybrid_is_accurate_step(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     double *left = kkt->room;
-    hybrid_left_by(plan, kkt, kkt->right, kkt->solution, left);
-    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kkt->right);
+    hybrid_kkt_residual(plan, kkt, kkt->right, kkt->solution, left);
+    return hybrid_norm_inf(size, left) <= HYBRID_ROUGH * hybrid_norm_inf(size, kkt->right);
 }
 
 /* Corrects kkt->solution by a factor with chosen pivots until its backward error is no larger, or
@@ -101,13 +101,13 @@ static int correct_rows(const hybrid_plan *plan, hybrid_kkt *kkt, double enough)
 
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
     if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return 0;
-    if (hybrid_serves(plan, kkt)) return 0;
+    if (hybrid_is_accurate_step(plan, kkt)) return 0;
     kkt->answer->doubts++;
     return 2;
 }
 
 /* Factors K with chosen pivots. */
-static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
+static void factor_with_pivoting(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
     kkt->answer->chosen++;
     hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, kkt->at_once,
@@ -121,28 +121,28 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kkt->soft : kkt->K, kkt->factor,
                             kkt->room, &kkt->inertia);
     if (!kkt->chosen && !kkt->inertia.doubtful) return;
-    choose(plan, kkt);
+    factor_with_pivoting(plan, kkt);
 }
 
-int hybrid_in_doubt(hybrid_kkt *kkt) {
+int hybrid_is_doubtful(hybrid_kkt *kkt) {
     if (kkt->inertia.singular) return 1;
     kkt->answer->doubts += kkt->inertia.doubtful != 0;
     return kkt->inertia.doubtful != 0;
 }
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
-static void hold(const hybrid_kkt *kkt, const double *to, double *step) {
+static void set_pinned(const hybrid_kkt *kkt, const double *to, double *step) {
     if (kkt->weight == 0.0) return;
     for (int k = 0; k < kkt->n_pins; k++)
         step[kkt->pins[k]] = to ? to[kkt->pins[k]] : 0.0;
 }
 
 /* step becomes the solution for it by the factor in a fixed order, with `to` in what is pinned. */
-static void solve(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to, double *step,
-                  double *room) {
-    hold(kkt, 0, step);
+static void solve_fixed(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to,
+                        double *step, double *room) {
+    set_pinned(kkt, 0, step);
     hybrid_fixed_solve(&plan->fixed, kkt->factor, step, room);
-    hold(kkt, to, step);
+    set_pinned(kkt, to, step);
 }
 
 void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
@@ -150,7 +150,7 @@ void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     memcpy(held, kkt->right, (size_t)size * sizeof(double));
     if (!kkt->chosen) {
-        solve(plan, kkt, held, kkt->right, held + size);
+        solve_fixed(plan, kkt, held, kkt->right, held + size);
         return;
     }
     memset(kkt->right, 0, (size_t)size * sizeof(double));
@@ -163,14 +163,14 @@ void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
 static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     double *x = kkt->solution, *step = kkt->room, *room = step + size;
-    double all = hybrid_largest(size, kkt->right), error = INFINITY;
+    double all = hybrid_norm_inf(size, kkt->right), error = INFINITY;
     memcpy(x, kkt->right, (size_t)size * sizeof(double));
     if (all == 0.0) return 0.0;
-    solve(plan, kkt, kkt->right, x, room);
+    solve_fixed(plan, kkt, kkt->right, x, room);
     for (int corrections = 0;; corrections++) {
         double now, *left = room;
         hybrid_ldl_residual(&plan->ldl, kkt->K, x, kkt->right, left);
-        now = hybrid_largest(size, left);
+        now = hybrid_norm_inf(size, left);
         if (!(now <= error)) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
             return error / all;
@@ -181,7 +181,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
         error = now;
         room = step;
         step = left;
-        solve(plan, kkt, 0, step, room);
+        solve_fixed(plan, kkt, 0, step, room);
         for (int i = 0; i < size; i++) x[i] += step[i];
         if (error <= HYBRID_UNCHECKED * all) return error / all * (error / all);
     }
@@ -192,14 +192,14 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
     if (!kkt->chosen) {
         int negative = kkt->inertia.negative;
         residual = refine(plan, kkt);
-        if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;
-        choose(plan, kkt);
-        if (hybrid_in_doubt(kkt)) return 2;
+        if (!kkt->precise && hybrid_is_accurate(plan, kkt, residual)) return 0;
+        factor_with_pivoting(plan, kkt);
+        if (hybrid_is_doubtful(kkt)) return 2;
         if (kkt->inertia.negative != negative) return 1;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->right,
                                 kkt->solution, kkt->room, HYBRID_CORRECTIONS);
-    if (!hybrid_refined(plan, kkt, residual)) return 3;
+    if (!hybrid_is_accurate(plan, kkt, residual)) return 3;
     if (kkt->precise && !kkt->changed) correct_rows(plan, kkt, 0.0);
     return 0;
 }

@@ -26,7 +26,7 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     right = kkt->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement does the rest. */
     if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH) return 0;
-    if (hybrid_in_doubt(kkt)) return 2;
+    if (hybrid_is_doubtful(kkt)) return 2;
     return right ? 0 : 1;
 }
 
@@ -36,15 +36,15 @@ int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double 
     for (int i = 0; i < plan->n; i++) kkt->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kkt->right[plan->n + i] = -c[i];
     found = hybrid_solve_refined(plan, kkt);
-    if (found && hybrid_serves(plan, kkt)) found = 0;
+    if (found && hybrid_is_accurate_step(plan, kkt)) found = 0;
     if (found == 3) found = hybrid_refine_rows(plan, kkt);
     memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
     memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
     return found;
 }
 
-void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
-                      const double *z_upper, double *restrict D) {
+void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                             const double *z_upper, double *restrict D) {
     const double *below = at->below, *above = at->above;
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
@@ -53,15 +53,15 @@ int hybrid_hessian_of_run(hybrid_run *run) {
     run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
     if (!run->identity) return HYBRID_SOLVED;
     if (++run->without > HYBRID_HESSIAN_UNDEFINED_STEPS) {
-        hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
+        hybrid_copy(run->plan->n_x, run->at->of.x, run->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
     memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
     return HYBRID_SOLVED;
 }
 
-void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                          const double *z_upper, double *y) {
+void hybrid_least_squares_y(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+                            const double *z_upper, double *y) {
     const hybrid_plan *plan = run->plan;
     if (plan->m) {
         for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
@@ -69,19 +69,19 @@ void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double 
         hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &run->kkt);
         run->form.answer->factors++;
     }
-    hybrid_least_squares_again(run, at, z_lower, z_upper, y);
+    hybrid_least_squares_y_again(run, at, z_lower, z_upper, y);
 }
 
-void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                const double *z_upper, double *y) {
+void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+                                  const double *z_upper, double *y) {
     const hybrid_plan *plan = run->plan;
     int found;
     for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
-    hybrid_set(plan->n, run->force, run->work);
+    hybrid_copy(plan->n, run->force, run->work);
     if (!plan->m) return;
     memset(run->residual, 0, (size_t)plan->m * sizeof(double));
     found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
-    if (found || !(hybrid_largest(plan->m, y) <= run->options->lam_most))
+    if (found || !(hybrid_norm_inf(plan->m, y) <= run->options->lam_most))
         memset(y, 0, (size_t)plan->m * sizeof(double));
 }
 
@@ -93,6 +93,6 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
     memset(dense, 0, (size_t)n * (size_t)m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
-    hybrid_diagonal_of_R(m, n, dense, diagonal);
+    hybrid_qr_diagonal(m, n, dense, diagonal);
     return fabs(diagonal[m - 1]) <= HYBRID_RANK_ROUNDING * n * fabs(diagonal[0]);
 }

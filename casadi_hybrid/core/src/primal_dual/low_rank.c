@@ -47,7 +47,7 @@ static int decompose_T(const hybrid_plan *plan, hybrid_low_rank *low) {
         }
         low->T[i * rank + i] += 1.0 / low->w[i];
     }
-    return hybrid_symmetric(rank, low->T, low->values, low->along);
+    return hybrid_eigen(rank, low->T, low->values, low->along);
 }
 
 int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) {
@@ -55,7 +55,7 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) 
     const int n = plan->n, size = n + plan->m, rank = low->rank;
     double least = INFINITY;
     if (kkt->inertia.singular) return 2;
-    if (!(kkt->inertia.growth <= HYBRID_GROWTH) && hybrid_in_doubt(kkt)) return 2;
+    if (!(kkt->inertia.growth <= HYBRID_GROWTH) && hybrid_is_doubtful(kkt)) return 2;
     memcpy(low->V, low->U, (size_t)rank * (size_t)n * sizeof(double));
     low->negative = kkt->inertia.negative;
     for (int k = 0; k < rank; k++) {
@@ -74,16 +74,16 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) 
         kkt->inertia.negative += (low->values[k] > 0.0) - (low->w[k] > 0.0);
         if (!(fabs(low->values[k]) >= least)) least = fabs(low->values[k]);
     }
-    if (!(least > HYBRID_LOW_RANK_ROUNDING * hybrid_largest(rank, low->values))) {
+    if (!(least > HYBRID_LOW_RANK_ROUNDING * hybrid_norm_inf(rank, low->values))) {
         kkt->inertia.singular = 1;
         return 2;
     }
     if (kkt->inertia.negative == plan->m) return 0;
-    return hybrid_in_doubt(kkt) ? 2 : 1;
+    return hybrid_is_doubtful(kkt) ? 2 : 1;
 }
 
 /* kkt->solution of K for kkt->right, without a correction. Returns as resolve_K0. */
-static int answer(const hybrid_plan *plan, hybrid_kkt *kkt) {
+static int solve_once(const hybrid_plan *plan, hybrid_kkt *kkt) {
     hybrid_low_rank *low = kkt->low_rank;
     const int rank = low->rank, size = plan->n + plan->m, found = resolve_K0(plan, kkt);
     if (found > 1) return found;
@@ -105,25 +105,25 @@ static int answer(const hybrid_plan *plan, hybrid_kkt *kkt) {
 static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
     hybrid_low_rank *low = kkt->low_rank;
     const int size = plan->n + plan->m;
-    const double all = hybrid_largest(size, kkt->right);
+    const double all = hybrid_norm_inf(size, kkt->right);
     double left = INFINITY, scale;
     int worst = 0;
     memcpy(low->right, kkt->right, (size_t)size * sizeof(double));
     for (int i = 0; i < size; i++) low->x[i] = 0.0;
     for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
-        const int found = answer(plan, kkt);
+        const int found = solve_once(plan, kkt);
         if (found > worst) worst = found;
         if (found > 1) break;
         for (int i = 0; i < size; i++) low->x[i] += kkt->solution[i];
-        hybrid_left_by(plan, kkt, low->right, low->x, low->left);
-        left = hybrid_largest(size, low->left);
+        hybrid_kkt_residual(plan, kkt, low->right, low->x, low->left);
+        left = hybrid_norm_inf(size, low->left);
         if (left <= HYBRID_LDL_REFINED * all) break;
         memcpy(kkt->right, low->left, (size_t)size * sizeof(double));
     }
     memcpy(kkt->right, low->right, (size_t)size * sizeof(double));
     memcpy(kkt->solution, low->x, (size_t)size * sizeof(double));
     if (worst) return worst;
-    scale = hybrid_largest(plan->nnz_K, kkt->K) * hybrid_largest(size, low->x);
+    scale = hybrid_norm_inf(plan->nnz_K, kkt->K) * hybrid_norm_inf(size, low->x);
     return left <= HYBRID_LDL_REFINED * (all + scale) ? 0 : 3;
 }
 

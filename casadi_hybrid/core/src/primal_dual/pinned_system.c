@@ -25,7 +25,7 @@ static int exponent_of(double value) {
  * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
  * largest |entry| of W is none: so the weight is no less than that. */
 static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
-    const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
+    const double least = ldexp(hybrid_norm_inf(plan->nnz_W, W), -31);
     int sum = 0, count = 0;
     for (int i = 0; i < plan->n; i++) {
         double entry = kkt->K[plan->K_diagonal[i]];
@@ -81,7 +81,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     if (epsilon == 0.0 && are_dependent(kkt)) return 2;
     kkt->changed = kkt->low_rank->rank > 0;
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, pins);
-    if (hybrid_in_doubt(kkt)) return 2;
+    if (hybrid_is_doubtful(kkt)) return 2;
     return kkt->inertia.negative == plan->m ? 0 : 1;
 }
 

@@ -37,7 +37,7 @@ typedef struct {
 
 void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *kkt);
 /* Whether the last factorization is singular, or its pivots are in doubt, which is counted. */
-int hybrid_in_doubt(hybrid_kkt *kkt);
+int hybrid_is_doubtful(hybrid_kkt *kkt);
 /* Factors kkt->K; where weight > 0, in a fixed order kkt->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
 /* kkt->solution of K for kkt->right. Returns 0; where pivots had to be chosen, which says more
@@ -45,7 +45,7 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
  * where the solution is not accurate. */
 int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Whether kkt->solution serves as a step, though it is not that accurate: the filter tests it. */
-int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt);
+int hybrid_is_accurate_step(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
  * it does not become so and does not serve: then K counts as singular. */
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt);
@@ -55,10 +55,10 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt);
  * entries of w pinned. Returns as hybrid_factor. */
 int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count);
 /* left = right - K x. */
-void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
-                    const double *x, double *left);
+void hybrid_kkt_residual(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
+                         const double *x, double *left);
 /* Whether kkt->solution is accurate; `residual`: its own, relative to kkt->right. */
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual);
+int hybrid_is_accurate(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
  * doubt. */
@@ -189,14 +189,14 @@ static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
 }
 
 /* run->next becomes the iterate. */
-static inline void hybrid_take_next(hybrid_run *run) {
+static inline void hybrid_accept_next(hybrid_run *run) {
     hybrid_iterate saved = run->now;
     run->now = run->next;
     run->next = saved;
 }
 
 /* Says why no step leads on. Returns the status. */
-static inline int hybrid_no_way_on(hybrid_run *run, int status, int cause) {
+static inline int hybrid_fail(hybrid_run *run, int status, int cause) {
     run->state->cause = cause;
     return status;
 }
@@ -208,8 +208,8 @@ double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const doub
  * half of it. */
 void hybrid_push_inside(const hybrid_form *form, double push, double *w);
 /* Keeps each z within a factor of nu/(distance). */
-void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
-                       double *z_lower, double *z_upper);
+void hybrid_reset_duals(const hybrid_form *form, const hybrid_point *at, double nu, double *z_lower,
+                        double *z_upper);
 /* Brings each z at least onto the central path of nu. */
 void hybrid_to_central_path(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
 /* Newton steps of z_lower and z_upper that belong to dw. */
@@ -232,7 +232,7 @@ double hybrid_gap(const hybrid_run *run);
 /* E_nu. */
 double hybrid_error_at(const hybrid_error *error, double nu);
 /* nu becomes another one, for which the filter is empty. */
-void hybrid_with_barrier(hybrid_iterate *it, double nu);
+void hybrid_set_barrier(hybrid_iterate *it, double nu);
 
 /* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
@@ -243,28 +243,28 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
 int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
                      hybrid_kkt *kkt, double *dw, double *dy);
 /* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
-void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
-                      const double *z_upper, double *D);
+void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                             const double *z_upper, double *D);
 /* Whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 1) m numbers. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. run->work has that vector, or its negative. */
-void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                          const double *z_upper, double *y);
+void hybrid_least_squares_y(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+                            const double *z_upper, double *y);
 /* The same at the same point, for other z: on its factorization. */
-void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                const double *z_upper, double *y);
+void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+                                  const double *z_upper, double *y);
 /* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
  * says that the identity is to be added to it: in some steps of a run, then it returns
  * HYBRID_UNDEFINED. */
 int hybrid_hessian_of_run(hybrid_run *run);
 /* Sets the numbers of an iterate to zero. */
-void hybrid_clear(hybrid_iterate *it);
+void hybrid_clear_iterate(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
-void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
-                 hybrid_iterate *to);
+void hybrid_copy_iterate(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                         hybrid_iterate *to);
 /* Copies the numbers of an iterate alone; its arrays stay where they are. */
-void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to);
+void hybrid_copy_scalars(const hybrid_iterate *from, hybrid_iterate *to);
 /* Residuals of an iterate without what rounding explains; sets the answer's multipliers. Returns
  * the largest one with it, in units of its tolerance. */
 double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,

@@ -90,7 +90,7 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
  * Returns a status. */
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
 /* The first w: x0 within the bounds, and each slack its row there, within its own. */
-void hybrid_first_w(const hybrid_form *form, hybrid_point *start);
+void hybrid_initial_w(const hybrid_form *form, hybrid_point *start);
 /* What the interior-point method needs of every bound: has_lower, has_upper, room. */
 void hybrid_find_bounds(hybrid_form *form);
 /* And of every iterate: its distances to them. */
@@ -112,7 +112,7 @@ static inline int hybrid_is_met_bound(double room, double distance, double tol) 
 }
 /* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
  * defined. */
-int hybrid_first_at(hybrid_form *form, hybrid_point *point);
+int hybrid_call_first(hybrid_form *form, hybrid_point *point);
 /* The largest entry of each row of A at the start, unscaled. */
 void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row);
 /* w = that of a point, but each slack at the value of its row. */
@@ -121,14 +121,15 @@ void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double 
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
 /* The same of a trial point: f and c alone where there is a function for these. */
-int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point);
+int hybrid_evaluate_values(hybrid_form *form, hybrid_point *point);
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
                    double *W);
 /* Keeps a point for the Hessian from first derivatives, if it is another one than the last. */
-void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_secants *secants);
+void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
+                             hybrid_secants *secants);
 /* Keeps the last point alone. Returns whether there were others; NULL has none. */
-int hybrid_forget(hybrid_secants *secants);
+int hybrid_drop_secants(hybrid_secants *secants);
 /* The Hessian of objective f + lam'g as far as the points have shown it: the nonzeros in `H`, and
  * what larger blocks have besides their diagonal in `low`. There is one point at least. */
 void hybrid_secant_hessian(const hybrid_plan *plan, const hybrid_secants *secants,
@@ -138,7 +139,8 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
 void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,
                          int count, const int *of, double *out);
 /* The largest |entry| of W; of its part of low rank only the diagonal counts. */
-double hybrid_largest_of_W(const hybrid_plan *plan, const double *W, const hybrid_low_rank *low);
+double hybrid_largest_entry_of_W(const hybrid_plan *plan, const double *W,
+                                 const hybrid_low_rank *low);
 /* The Hessian of y'c alone, into W. Returns as hybrid_hessian. */
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W);
 /* (y, z_lower, z_upper) of the standard form for the user's multipliers, and back. Returns in how
@@ -158,7 +160,7 @@ void hybrid_clear_counts(hybrid_answer *answer);
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
 /* Whether that is `until`, or later; the clock is not read where that is INFINITY. */
-int hybrid_late(const hybrid_functions *functions, double until);
+int hybrid_is_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */
 static inline double hybrid_entry_of_At(const hybrid_plan *plan, const double *A, const double *y,
@@ -169,18 +171,18 @@ static inline double hybrid_entry_of_At(const hybrid_plan *plan, const double *A
     return sum;
 }
 /* out = A'y; out = A v; out = W v. */
-void hybrid_times_At(const hybrid_plan *plan, const double *A, const double *y, double *out);
-void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
-void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
+void hybrid_multiply_At(const hybrid_plan *plan, const double *A, const double *y, double *out);
+void hybrid_multiply_A(const hybrid_plan *plan, const double *A, const double *v, double *out);
+void hybrid_multiply_W(const hybrid_plan *plan, const double *W, const double *v, double *out);
 /* Entry i of W dw + A'dy. */
 double hybrid_curvature_of(const hybrid_plan *plan, const double *W, const double *A,
                            const double *dw, const double *dy, int i);
 
 /* slope = gradient + A'y, of f + y'c. */
-void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
-                       double *slope);
+void hybrid_gradient_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                          double *slope);
 /* The mean size of entries with this sum in units of s_max, at least one. */
-static inline double hybrid_excess_mean(double sum, int count) {
+static inline double hybrid_error_scale(double sum, int count) {
     double many = count > 1 ? count : 1, s_max = HYBRID_ERROR_S_MAX;
     if (sum <= 0.99 * s_max * many) return 1.0;
     return (sum / many > s_max ? sum / many : s_max) / s_max;
@@ -218,15 +220,16 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
 /* The largest |multiplier| (distance to the bound that its sign points to). Where the terms of A'y
  * are at most `limit`, -1 for nowhere, a distance that may be rounding counts as zero. `steep`,
  * `sizes`: the largest entry and the terms of rows, NULL for variables. */
-double hybrid_products(int count, const double *value, const double *lower, const double *upper,
-                       const double *lam, const double *steep, const double *sizes, double limit);
+double hybrid_complementarity(int count, const double *value, const double *lower,
+                              const double *upper, const double *lam, const double *steep,
+                              const double *sizes, double limit);
 /* The largest residual in units of its tolerance. */
 double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *residuals);
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
-void hybrid_deliver(const hybrid_form *form, const hybrid_point *at);
+void hybrid_copy_to_answer(const hybrid_form *form, const hybrid_point *at);
 
 /* Of each row |g| + |J||x|: what its rounding is proportional to. */
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
+void hybrid_row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
  * numbers as there are rows, or variables. */
@@ -241,8 +244,8 @@ double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const d
                       const double *D, const int *pinned, const double *dw);
 /* Whether all bounds are met to 1e-6, or to rounding of the terms of a row up to `cap`: what can be
  * known where x is large. `sizes`: work, n_g numbers. */
-int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
-                  double cap, double *sizes);
+int hybrid_is_feasible(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
+                       double cap, double *sizes);
 /* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
 /* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says

@@ -72,10 +72,11 @@ static double *point(const hybrid_plan *plan, const hybrid_secants *secants, int
 static double least_step(const hybrid_plan *plan, const double *x) {
     double least = plan->differenced ? HYBRID_QUASI_NEWTON_LEAST_DIFFERENCED_STEP
                                      : HYBRID_QUASI_NEWTON_LEAST_STEP;
-    return least * (1.0 + hybrid_largest(plan->n_x, x));
+    return least * (1.0 + hybrid_norm_inf(plan->n_x, x));
 }
 
-void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_secants *secants) {
+void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
+                             hybrid_secants *secants) {
     const int n = plan->n_x;
     double *to, moved = 0.0;
     if (secants->count) {
@@ -92,7 +93,7 @@ void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_sec
     memcpy(to + 2LL * n, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
 }
 
-int hybrid_forget(hybrid_secants *secants) {
+int hybrid_drop_secants(hybrid_secants *secants) {
     const int others = secants && secants->count > 1;
     if (others) secants->count = 1;
     return others;
@@ -134,7 +135,7 @@ static void update(const hybrid_plan *plan, const hybrid_secants *secants, doubl
         }
         along = hybrid_dot(size, r, step);
         lengths = sqrt(hybrid_dot(size, r, r)) * sqrt(hybrid_dot(size, step, step));
-        of->w[k] = hybrid_largest(size, step) > least &&
+        of->w[k] = hybrid_norm_inf(size, step) > least &&
                            fabs(along) > HYBRID_QUASI_NEWTON_SKIPPED * lengths
                        ? 1.0 / along
                        : 0.0;

@@ -20,13 +20,13 @@ int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at) {
     return -along >= HYBRID_RAY_TEST_SLOPE * fabs(at->raw_f);
 }
 
-int hybrid_is_met(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
-                  double cap, double *sizes) {
-    if (!(hybrid_excess(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_FEASIBLE_C)) return 0;
-    hybrid_sizes_of_rows(plan, at, sizes);
+int hybrid_is_feasible(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
+                       double cap, double *sizes) {
+    if (!(hybrid_max_violation(plan->n_x, at->x, of->lbx, of->ubx) <= HYBRID_FEASIBLE_C)) return 0;
+    hybrid_row_sizes(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
         double room = HYBRID_RESIDUALS_ROUNDING * sizes[i];
-        room = hybrid_between(room, HYBRID_FEASIBLE_C, cap);
+        room = hybrid_clamp(room, HYBRID_FEASIBLE_C, cap);
         double over = hybrid_max(at->raw_g[i] - of->ubg[i], of->lbg[i] - at->raw_g[i]);
         if (!(over <= room)) return 0;
     }
@@ -47,9 +47,9 @@ static int ray_ends(hybrid_form *form, const hybrid_point *at, double reach, hyb
     int defined;
     for (int i = 0; i < plan->n_x; i++) {
         if (fabs(x[i]) > least && isfinite(x[i] < 0.0 ? of->lbx[i] : of->ubx[i])) return 1;
-        far->x[i] = hybrid_between(x[i] * factor, of->lbx[i], of->ubx[i]);
+        far->x[i] = hybrid_clamp(x[i] * factor, of->lbx[i], of->ubx[i]);
     }
-    defined = !hybrid_first_at(form, far);
+    defined = !hybrid_call_first(form, far);
     if (defined ? !(far->raw_f < at->raw_f) : hybrid_is_ended(form->functions)) return 1;
     for (int i = 0; i < plan->n_g; i++) along[i] = steep[i] = 0.0;
     for (int k = 0; k < plan->nnz_J; k++) {
@@ -74,15 +74,15 @@ int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, dou
                     hybrid_point *far, hybrid_ray *ray) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *numbers = form->numbers;
-    const double reach = hybrid_largest(plan->n_x, at->x), before = ray->reach;
+    const double reach = hybrid_norm_inf(plan->n_x, at->x), before = ray->reach;
     ray->reach = reach;
     if (reach < HYBRID_RAY_TEST_LARGE) return HYBRID_SOLVED;
     if (merit <= 1.0 && !(hybrid_falls_outwards(plan, at) && reach > before)) return HYBRID_SOLVED;
     if (at->raw_f < 0.0) {
-        int met = hybrid_is_met(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes);
+        int met = hybrid_is_feasible(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes);
         if (met) ray->least = hybrid_min(at->raw_f, ray->least);
         else if (at->raw_f < ray->least && ray->least < INFINITY)
-            met = hybrid_is_met(plan, numbers, at, INFINITY, sizes);
+            met = hybrid_is_feasible(plan, numbers, at, INFINITY, sizes);
         if (met && reach > HYBRID_RAY_TEST_FAR && hybrid_falls_outwards(plan, at) &&
             !ray_ends(form, at, reach, far, sizes))
             return HYBRID_UNBOUNDED;
@@ -93,7 +93,8 @@ int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, dou
 
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
                            const hybrid_point *at, double limit, double *sizes) {
-    if (at->raw_f < -limit && hybrid_is_met(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes))
+    if (at->raw_f < -limit &&
+        hybrid_is_feasible(plan, numbers, at, HYBRID_RAY_TEST_VIOLATION, sizes))
         return HYBRID_UNBOUNDED;
-    return hybrid_largest(plan->n_x, at->x) > limit ? HYBRID_DIVERGED : HYBRID_SOLVED;
+    return hybrid_norm_inf(plan->n_x, at->x) > limit ? HYBRID_DIVERGED : HYBRID_SOLVED;
 }

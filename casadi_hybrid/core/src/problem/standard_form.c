@@ -52,7 +52,7 @@ double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
 }
 
-int hybrid_late(const hybrid_functions *functions, double until) {
+int hybrid_is_late(const hybrid_functions *functions, double until) {
     return until < INFINITY && hybrid_time(functions) >= until;
 }
 
@@ -63,7 +63,7 @@ static void spread(int count, int size, const int *at, const double *from, doubl
     for (int k = 0; k < count; k++) to[at[k]] = from[k];
 }
 
-int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
+int hybrid_call_first(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     const double *out = point->out;
@@ -73,7 +73,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
-    point->sum_J = hybrid_sum(plan->nnz_J, point->raw_J);
+    point->sum_J = hybrid_norm1(plan->nnz_J, point->raw_J);
     if (!isfinite(point->sum_J) && !hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
     spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
@@ -82,7 +82,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
 }
 
 /* Calls the function of the values alone, likewise. */
-static int values_at(hybrid_form *form, hybrid_point *point) {
+static int call_values(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     double *out = point->out, *g = out + 1 + plan->nnz_gradient;
@@ -103,13 +103,13 @@ static void user_x(const hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     if (plan->n_free == plan->n_x) {
-        hybrid_clip(plan->n_x, point->w, of->lbx, of->ubx, point->x);
+        hybrid_clamp_vector(plan->n_x, point->w, of->lbx, of->ubx, point->x);
         return;
     }
     memcpy(point->x, form->clipped, (size_t)plan->n_x * sizeof(double));
     for (int i = 0; i < plan->n_free; i++) {
         int k = plan->free_at[i];
-        point->x[k] = hybrid_between(point->w[i], of->lbx[k], of->ubx[k]);
+        point->x[k] = hybrid_clamp(point->w[i], of->lbx[k], of->ubx[k]);
     }
 }
 
@@ -155,7 +155,7 @@ static void scale_derivatives(const hybrid_form *form, hybrid_point *point) {
 }
 
 void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w) {
-    hybrid_set(plan->n, at->w, w);
+    hybrid_copy(plan->n, at->w, w);
     for (int k = 0; k < plan->n_slack; k++) w[plan->n_free + k] += at->c[plan->slack_row[k]];
 }
 
@@ -165,24 +165,24 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     point->inner = 0.0;
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
-    if (!known && hybrid_first_at(form, point)) return 1;
+    if (!known && hybrid_call_first(form, point)) return 1;
     point->partial = 0;
     scale_values(form, point);
     scale_derivatives(form, point);
     return 0;
 }
 
-int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point) {
+int hybrid_evaluate_values(hybrid_form *form, hybrid_point *point) {
     if (!form->functions->values) return hybrid_evaluate(form, point, 0);
     point->inner = 0.0;
     user_x(form, point);
-    if (values_at(form, point)) return 1;
+    if (call_values(form, point)) return 1;
     scale_values(form, point);
     return 0;
 }
 
 /* Calls the second function. */
-static int second(hybrid_form *form, const hybrid_point *at, const double *lam, double *H) {
+static int call_second(hybrid_form *form, const hybrid_point *at, const double *lam, double *H) {
     const hybrid_functions *functions = form->functions;
     double began = hybrid_time(functions);
     int failed = functions->second(functions->self, at->x, lam, form->numbers->p, H);
@@ -196,13 +196,13 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
     const hybrid_plan *plan = form->plan;
     hybrid_secants *secants = form->functions->secants;
     const double scale = objective * form->scale_f, by = secants ? 1.0 : scale;
-    if (!secants && form->plain && objective == 1.0) return second(form, at, y, W);
+    if (!secants && form->plain && objective == 1.0) return call_second(form, at, y, W);
     memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
     for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / by;
     if (secants) {
-        hybrid_remember(plan, at, secants);
+        hybrid_add_secant_point(plan, at, secants);
         hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
-    } else if (second(form, at, form->lam, form->H)) {
+    } else if (call_second(form, at, form->lam, form->H)) {
         return 1;
     }
     for (int k = 0; k < plan->nnz_W; k++) W[k] = by * form->H[plan->W_of_H[k]];
