@@ -16,6 +16,7 @@ from engine_cases import (
     core_in_pieces,
     solved,
 )
+from engine_cases import core as headers
 from nlp_cases import hock_schittkowski, parts
 from problems.control import FAMILIES
 
@@ -54,6 +55,7 @@ def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndar
 
 # γ_θ = γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
 GAMMA, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1.0, 1.1, 2.3, 1e-4, 0.05
+F_TYPE, H_TYPE = headers.HYBRID_F_TYPE, headers.HYBRID_H_TYPE
 
 
 class Filter:
@@ -68,16 +70,16 @@ class Filter:
         return bool(theta > self.most * max(1.0, reach) or worse.any())
 
     def verdict(self, size: float, trial: tuple[float, float], alpha: float, slope: float) -> int:
-        """f: sufficient decrease of φ; h: of θ or φ by a part of θ; 0: neither."""
+        """The type of an accepted step, 0 for a rejected one."""
         theta, phi = trial
         fall = phi - self.phi - 10 * EPS * abs(self.phi)
         if self.blocks(theta, phi, np.sqrt(size)):
             return 0
         switching = slope < 0 and alpha * (-slope) ** S_PHI > DELTA * self.theta**S_THETA
         if switching and self.theta <= self.least:
-            return ord("f") * (fall <= ETA * alpha * slope)
+            return F_TYPE * (fall <= ETA * alpha * slope)
         better = theta <= (1 - GAMMA) * self.theta or fall <= -GAMMA * self.theta
-        return ord("h") * better
+        return H_TYPE * better
 
     def smallest_step(self, slope: float) -> float:
         least = GAMMA
@@ -115,7 +117,7 @@ def test_the_filter(core: Any) -> None:
         kept = of.extended()
         assert it.entries == len(kept)
         np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
-    assert seen == {0, ord("f"), ord("h")}
+    assert seen == {0, F_TYPE, H_TYPE}
 
 
 def test_of_a_full_filter_the_oldest_pair_goes(core: Any) -> None:

@@ -27,7 +27,7 @@ def libraries(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[c
         command = [*flags, define, "vectors.c", "-o", str(built), "-lm"]
         subprocess.run([compiler, *command], cwd=folder, check=True)
         library = ct.CDLL(str(built))
-        for function in ("largest", "most", "least", "sum", "excess", "logs"):
+        for function in ("norm_inf", "max_entry", "min_entry", "norm1", "max_violation", "sum_log"):
             getattr(library, f"hybrid_{function}").restype = NUMBER
         made.append(library)
     return made

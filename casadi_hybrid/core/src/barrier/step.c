@@ -16,8 +16,8 @@
 
 #include "barrier/barrier.h"
 
-/* That the filter accepts no step is no status of the method, which goes on in other ways. */
-enum { NONE = -1 };
+/* The filter accepts no step: no status of the method, which goes on in other ways. */
+enum { NO_STEP = -1 };
 
 /* The direction's dz and lengths, where (dw, dy) are known. */
 static void complete_direction(hybrid_run *run, const hybrid_iterate *it, hybrid_direction *d) {
@@ -80,7 +80,7 @@ static void make_next(hybrid_run *run, const hybrid_iterate *it, double alpha) {
 }
 
 /* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the
- * point and the direction in place of those that were refused, or NONE. */
+ * point and the direction in place of those that were refused. */
 static int second_order_correction(hybrid_run *run, const hybrid_iterate *it, double slope) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -89,27 +89,26 @@ static int second_order_correction(hybrid_run *run, const hybrid_iterate *it, do
     for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + run->trial->of.c[i];
     for (int number = 0; number < run->options->corrections; number++) {
         hybrid_direction *second = &run->other;
-        int verdict;
-        if (hybrid_solve_direction(run, residual, second)) return NONE;
+        int type;
+        if (hybrid_solve_direction(run, residual, second)) return HYBRID_REJECTED;
         complete_direction(run, it, second);
-        if (try_at(run, second->alpha, second, run->corrected)) return NONE;
-        verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
-                                        hybrid_phi(&run->form, run->corrected, it->nu), alpha,
-                                        slope);
-        if (verdict && hybrid_complete(run, run->corrected)) return NONE;
-        if (verdict) {
+        if (try_at(run, second->alpha, second, run->corrected)) return HYBRID_REJECTED;
+        type = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
+                                     hybrid_phi(&run->form, run->corrected, it->nu), alpha, slope);
+        if (type && hybrid_complete(run, run->corrected)) return HYBRID_REJECTED;
+        if (type) {
             hybrid_direction saved = run->direction;
             run->direction = run->other;
             run->other = saved;
             hybrid_swap_trials(&run->trial, &run->corrected);
-            return verdict;
+            return type;
         }
-        if (run->corrected->theta > HYBRID_LINE_SEARCH_KAPPA_SOC * theta) return NONE;
+        if (run->corrected->theta > HYBRID_LINE_SEARCH_KAPPA_SOC * theta) return HYBRID_REJECTED;
         theta = run->corrected->theta;
         for (int i = 0; i < plan->m; i++)
             residual[i] = second->alpha * residual[i] + run->corrected->of.c[i];
     }
-    return NONE;
+    return HYBRID_REJECTED;
 }
 
 /* A step of no more than rounding is taken without the filter. Returns a status. */
@@ -135,23 +134,23 @@ static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double 
     const hybrid_trial *trial = run->trial;
     double size = hybrid_norm_inf(run->plan->n, run->at->of.w), change = 0.0;
     hybrid_error error;
-    int verdict;
+    int type;
     if (!hybrid_may_be_noise(run, rise, pair->phi) || hybrid_complete(run, run->trial)) return 0;
     hybrid_gradient_of_phi(&run->form, trial, it->nu, run->work);
     for (int i = 0; i < run->plan->n; i++)
         change += 0.5 * alpha * (pair->gradient[i] + run->work[i]) * run->direction.dw[i];
     if (!hybrid_may_be_noise(run, rise - change, pair->phi)) return 0;
-    verdict = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
-    if (!verdict) return 0;
+    type = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
+    if (!type) return 0;
     make_next(run, it, alpha);
     hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);
     if (hybrid_error_at(&error, it->nu) >
         HYBRID_LINE_SEARCH_SLOPES_ERROR * hybrid_error_at(&run->error, it->nu))
         return 0;
-    return verdict;
+    return type;
 }
 
-/* The filter line search. Returns HYBRID_SOLVED with the new iterate, NONE, or a status. */
+/* The filter line search. Returns HYBRID_SOLVED with the new iterate, NO_STEP, or a status. */
 static int line_search(hybrid_run *run, const hybrid_iterate *it) {
     const hybrid_plan *plan = run->plan;
     const hybrid_filter_pair *pair = &run->pair;
@@ -169,41 +168,38 @@ static int line_search(hybrid_run *run, const hybrid_iterate *it) {
          * meanwhile, a restoration is due. */
         if (pair->theta > HYBRID_FEASIBLE_C &&
             pair->theta > HYBRID_LINE_SEARCH_SHORT_THETA * it->theta_cut)
-            return NONE;
+            return NO_STEP;
         cut = 0;
     }
     for (alpha = whole; alpha >= least; alpha *= 0.5, first = 0) {
         double phi;
-        int verdict, end = hybrid_search_ends(run);
+        int type, end = hybrid_search_ends(run);
         if (end) return end;
         if (try_at(run, alpha, &run->direction, run->trial)) continue;
         phi = hybrid_phi(&run->form, run->trial, it->nu);
         if (alpha == whole) risen = phi - pair->phi;
-        verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta, phi, alpha, slope);
-        if (!verdict && first && run->trial->theta >= pair->theta) {
-            int word = second_order_correction(run, it, slope);
-            if (word != NONE) {
-                verdict = word;
-                alpha = run->direction.alpha;
-            }
+        type = hybrid_filter_accepts(pair, it, size, run->trial->theta, phi, alpha, slope);
+        if (!type && first && run->trial->theta >= pair->theta) {
+            type = second_order_correction(run, it, slope);
+            if (type) alpha = run->direction.alpha;
         }
-        if (!verdict && !run->elastic.outer) {
+        if (!type && !run->elastic.outer) {
             const double before = off[0];
             off[0] = off[1];
-            if (alpha == whole) verdict = accepted_by_slopes(run, it, alpha, risen, slope);
-            if (!verdict && hybrid_measure_noise(run, run->trial, alpha / whole, before, &off[1]) &&
+            if (alpha == whole) type = accepted_by_slopes(run, it, alpha, risen, slope);
+            if (!type && hybrid_measure_noise(run, run->trial, alpha / whole, before, &off[1]) &&
                 risen <= run->noise)
                 alpha = 2.0 * whole; /* the whole step once more */
         }
-        if (!verdict || hybrid_complete(run, run->trial)) continue;
+        if (!type || hybrid_complete(run, run->trial)) continue;
         make_next(run, it, alpha);
         run->next.tiny = 0;
         run->next.cut = alpha <= HYBRID_LINE_SEARCH_SHORT * run->direction.alpha ? cut + 1 : 0;
         if (run->next.cut == 1) run->next.theta_cut = pair->theta;
-        if (verdict == 'h') hybrid_filter_add(pair, &run->next);
+        if (type == HYBRID_H_TYPE) hybrid_filter_add(pair, &run->next);
         return HYBRID_SOLVED;
     }
-    return NONE;
+    return NO_STEP;
 }
 
 /* How far the trial point is from the iterate, relative. */
@@ -230,7 +226,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         status = line_search(run, it);
         if (status == HYBRID_SOLVED && least > 0.0 && relative_step(run) <= HYBRID_STEP_ROUNDING)
             return HYBRID_BLOCKED;
-        if (status != NONE) return status;
+        if (status != NO_STEP) return status;
         /* Where only the objective counts its model fails: a shorter, steeper step. */
         least *= HYBRID_STEEPER_SHIFT_GROWTH;
         if (least < HYBRID_STEEPER_SHIFT_FIRST) least = HYBRID_STEEPER_SHIFT_FIRST;

@@ -39,8 +39,10 @@ static inline int hybrid_may_be_noise(const hybrid_run *run, double excess, doub
 }
 /* alpha_min: the shortest step of the line search (Waechter and Biegler 2006, section 2.3). */
 double hybrid_alpha_min(const hybrid_filter_pair *pair, double theta_start, double slope);
-/* 'f' or 'h' for an accepted trial point, which has decreased phi or else theta or phi, 0 for a
- * refused one. `pair`: of the iterate; `size`: |w| there. */
+/* An f-type step decreases phi, an h-type step theta or phi. */
+enum { HYBRID_REJECTED = 0, HYBRID_F_TYPE = 1, HYBRID_H_TYPE = 2 };
+/* The type of an accepted trial point, or HYBRID_REJECTED. `pair`: of the iterate; `size`: |w|
+ * there. */
 int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *it, double size,
                           double theta, double phi, double alpha, double slope);
 /* Whether a pair of the filter is as good in both, or theta beyond theta_max max(1, reach). */
