@@ -180,8 +180,7 @@ def options_of(problem: Problem, limits: Limits) -> Any:
         return C.hybrid_run_options(
             nu=nu, nu_min=floor_of(limits.scaled_tol), push=limits.bound_push,
             lam_most=limits.constr_mult_init_max, corrections=limits.max_soc,
-            divergence=limits.divergence,
-            max_time=np.inf, patience=patience, dense=size <= _DENSE_LIMIT,
+            divergence=limits.divergence, patience=patience, dense=size <= _DENSE_LIMIT,
             feasibility=problem.feasibility, **others,
         )  # fmt: skip
 

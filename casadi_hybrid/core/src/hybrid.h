@@ -178,12 +178,6 @@ typedef struct {
     double feasibility, stationarity, complementarity; /* of the residuals, in the user's units */
     int max_iter;                                      /* Newton steps of the solve */
     double max_time;                                   /* seconds; 0: no limit */
-    int perturbed; /* of hybrid_sqp: steps of a search for a KKT point where equations keep the
-                    * values that they have at x0; 0, as for hybrid_solve: they do not */
-    int least;     /* of hybrid_sqp: whether smaller multipliers of x0 are looked for, no steps */
-    int curved;    /* of hybrid_sqp: 1 or -1 where second-order conditions at x0 are looked for, no
-                    * steps; it returns HYBRID_PAUSED with a lower point along negative curvature,
-                    * with this sign first */
 } hybrid_numbers;
 
 /* --- The answer ------------------------------------------------------------------------------- */
@@ -199,7 +193,6 @@ enum {
     HYBRID_LARGE = 6,         /* a solution, with multipliers so large that there may be smaller */
     HYBRID_BAD_NUMBERS = 7,   /* numbers that are not finite, or bounds that cross */
     HYBRID_NO_GUESS = 8,      /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 9,        /* of a run, within the core: a step is due */
     HYBRID_BLOCKED = 10,      /* the filter accepts no step, or nothing improves any more */
     HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the run */
     HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the run */
@@ -316,8 +309,7 @@ typedef struct {
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
-/* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
- * and cautious of its runs: for it they are 0. */
+/* How a run starts and ends. */
 typedef struct {
     double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -325,16 +317,10 @@ typedef struct {
     double lam_most;   /* multipliers of a start from x0 are no larger, else zero: 1000 */
     int corrections;   /* most second-order corrections of a step: 4 */
     double divergence; /* largest |x| and -f of an iterate: 1e20 */
-    double relaxation; /* how far bounds are widened, relative */
-    double max_time;   /* seconds of this run; infinite: no limit */
-    int t0;            /* steps that were taken before the first iterate */
     int patience;      /* steps of this run: 400 from x0, 200 from multipliers */
     int near;          /* whether the multipliers are those of a problem nearby */
     int dense;         /* whether the rank of A at the start is found: for n_x + n_g <= 150 or so */
     int feasibility;   /* whether there is no objective */
-    int unscaled;      /* whether rows are not scaled */
-    int root;          /* whether a root of the rows is found first */
-    int cautious;      /* whether by short steps, which stay in the basin of the start */
 } hybrid_run_options;
 
 /* The runs of a solve; `dense` is the same for all. */
@@ -366,78 +352,6 @@ void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *i
  * step. Returns answer->status. */
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
-
-/* --- One run of the interior-point method ----------------------------------------------------- */
-
-/* Pairs that a filter holds at most. */
-#define HYBRID_FILTER 128
-
-/* The reference of the progress test: when something last improved, and what it was then. */
-typedef struct {
-    double nu, theta, f, error;
-    int t, made, rounds; /* its step; whether there is one; restorations since then */
-} hybrid_progress;
-
-/* One iterate, in the units of the standard form. */
-typedef struct {
-    double *w, *y, *z_lower, *z_upper; /* n, m, n, n: variables, multipliers of c and of bounds */
-    double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
-    double nu, nu_min;                 /* the barrier parameter and its floor */
-    double shift;                      /* sigma, the last one of the inertia correction */
-    double theta_start;                /* theta = |c|_1 that has set the filter's scale */
-    double theta_cut;                  /* theta before the first of the steps that were cut */
-    double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
-    hybrid_progress reference;
-    int entries;          /* of the filter */
-    int indefinite;       /* steps in a row with a shift for too many negative eigenvalues */
-    int served;           /* shifts in a row that were the first one tried */
-    int curved;           /* whether the last step had the right inertia without a shift */
-    int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
-    int stepped;          /* whether a Newton step has led here */
-    int t;                /* steps so far */
-} hybrid_iterate;
-
-/* What the ray test remembers of iterates, infinity at first: see problem/ray_test.c. */
-typedef struct {
-    double reach; /* |x| of the last one */
-    double least; /* the least f < 0 of feasible ones that are large */
-    int beyond;   /* iterates in a row that go on outwards, and prove nothing */
-} hybrid_ray;
-
-/* What a run leaves behind, in arrays of the caller's: hybrid_state_attach. x and the functions of
- * `best` are in the answer: where they run Python they may not be called again. */
-typedef struct {
-    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
-     * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
-     * multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, best, feasible, nearby;
-    double *last_step;   /* n_x: the last step not zero */
-    double *x_undefined; /* n_x: the last trial point where a function was not defined, NaN where
-                          * there was none */
-    hybrid_ray ray;
-    hybrid_residuals of_best, of_nearby;
-    double least_f;        /* f of feasible */
-    int stepped;           /* whether last_step is one */
-    int rows_dependent;    /* whether A at the start has dependent rows, if that was to be found */
-    int undefined;         /* trial points where a function was not defined */
-    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
-    int proved;            /* whether |c|_1 is stationary at now: then */
-    double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
-} hybrid_state;
-
-/* Doubles of the arrays of a state; hybrid_state_attach puts them there. */
-long long hybrid_state_doubles(const hybrid_plan *plan);
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
-
-/* Bytes, doubles and ints of memory that a run needs; `dense`: that of its options. */
-void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                                  long long *doubles, long long *ints);
-/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
- * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
-int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
-                          const hybrid_numbers *numbers, const hybrid_run_options *options,
-                          void *bytes, double *doubles, int *ints, hybrid_state *state,
-                          hybrid_answer *answer);
 
 /* --- For who calls the core ------------------------------------------------------------------- */
 

@@ -37,6 +37,19 @@ typedef struct {
     double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
+/* The task of one call of SQP, which is more than to follow its multipliers: at most one of these.
+ *   perturbed: steps of a search for a KKT point of equations that keep their values at x0
+ *   least:     whether smaller multipliers of x0 are looked for, without steps
+ *   curved:    1 or -1: second-order conditions at x0, without steps. Returns HYBRID_PAUSED with a
+ *              lower point along negative curvature, which has this sign first. */
+typedef struct {
+    int perturbed, least, curved;
+} hybrid_sqp_task;
+
+int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+                   const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
+                   int *ints, hybrid_answer *answer);
+
 void hybrid_place_quadratic_program(const hybrid_plan *plan, hybrid_arena *arena,
                                     hybrid_model *model);
 /* From W, force and the first guess of the set: the solution and its set. Returns a status. */

@@ -42,8 +42,8 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     /* Next to a point without multipliers epsilon times their changes exceeds what is left of the
      * rows. */
     static const double precise[][2] = HYBRID_SQP_PERTURBED_REGULARIZATIONS;
-    const double(*regularizations)[2] = form->numbers->perturbed ? precise : convex;
-    const int many = form->numbers->perturbed ? HYBRID_COUNT(precise) : HYBRID_COUNT(convex);
+    const double(*regularizations)[2] = form->perturbed ? precise : convex;
+    const int many = form->perturbed ? HYBRID_COUNT(precise) : HYBRID_COUNT(convex);
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
     const int n = plan->n;
@@ -184,7 +184,7 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     double *dw = model->homotopy_w, *dy = model->along, *rows = model->left;
     double *rates = model->homotopy_z, least = INFINITY, rounding;
     int first = -1;
-    if (form->numbers->perturbed) return 0; /* only the set at hand is asked for */
+    if (form->perturbed) return 0; /* only the set at hand is asked for */
     if (epsilon * hybrid_norm_inf(plan->m, model->dy) <= tol) return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
     memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));

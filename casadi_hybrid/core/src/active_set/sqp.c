@@ -25,9 +25,8 @@ typedef struct {
     hybrid_sizes sizes;            /* at the iterate */
     double *began;                 /* x of the first iterate */
     double start;                  /* the clock at the start */
+    int curved;                    /* of the task */
 } sqp;
-
-static int longer(int a, int b) { return a > b ? a : b; }
 
 static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     h->form.plan = plan;
@@ -40,8 +39,8 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     HYBRID_PLACE(arena, plan->m, &h->y, &h->y_before);
     HYBRID_PLACE(arena, plan->n, &h->held.z_lower, &h->held.z_upper);
     h->held.at = hybrid_allocate_ints(arena, plan->n);
-    h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
-    h->terms = hybrid_allocate(arena, longer(plan->n_x, plan->n_g));
+    h->work = hybrid_allocate(arena, hybrid_max_int(hybrid_max_int(plan->n, plan->n_x), plan->n_g));
+    h->terms = hybrid_allocate(arena, hybrid_max_int(plan->n_x, plan->n_g));
     h->began = hybrid_allocate(arena, plan->n_x);
 }
 
@@ -168,7 +167,7 @@ static int chord_step(sqp *h, hybrid_residuals *residuals) {
 static int iterate(sqp *h, double before, int unfinished, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
-    const int steps = numbers->perturbed ? numbers->perturbed : HYBRID_SQP_STEPS;
+    const int steps = h->form.perturbed ? h->form.perturbed : HYBRID_SQP_STEPS;
     const int most = numbers->max_iter < steps ? numbers->max_iter : steps;
     double reference = INFINITY;
     int watched = 0; /* steps in a row that left more than half of the reference error */
@@ -182,8 +181,8 @@ static int iterate(sqp *h, double before, int unfinished, hybrid_residuals *resi
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (numbers->perturbed && now <= HYBRID_SQP_ERROR_ROUNDING) break;
-        if (numbers->perturbed) continue;
+        if (h->form.perturbed && now <= HYBRID_SQP_ERROR_ROUNDING) break;
+        if (h->form.perturbed) continue;
         if (unfinished && !(now <= 0.5 * before)) return HYBRID_NOT_NEARER;
         if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
         if (violation > HYBRID_SQP_FAR_VIOLATION &&
@@ -202,8 +201,8 @@ static int iterate(sqp *h, double before, int unfinished, hybrid_residuals *resi
         }
         before = now;
     }
-    return answer->steps == numbers->max_iter && !numbers->perturbed ? HYBRID_LIMIT
-                                                                     : HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter && !h->form.perturbed ? HYBRID_LIMIT
+                                                                    : HYBRID_NOT_NEARER;
 }
 
 /* Looks for smaller multipliers of h->at, which is moved onto the active bounds next to it: without
@@ -278,7 +277,7 @@ static int follow_negative_curvature(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
     const double most = hybrid_max(hybrid_norm_inf(plan->n, h->at->w), 1.0);
-    int *order = &h->form.answer->order, side = h->form.numbers->curved;
+    int *order = &h->form.answer->order, side = h->curved;
     const double least = h->form.numbers->tol * hybrid_max(fabs(value), 1.0);
     const double flat = 2.0 * least / (most * most * hybrid_max(plan->n, 1.0));
     double curvature;
@@ -337,6 +336,13 @@ static int deliver(sqp *h, int status) {
 
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
+    const hybrid_sqp_task plain = {0, 0, 0};
+    return hybrid_run_sqp(plan, functions, numbers, &plain, doubles, ints, answer);
+}
+
+int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+                   const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
+                   int *ints, hybrid_answer *answer) {
     hybrid_arena arena = {doubles, ints, 0, 0};
     sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
@@ -347,10 +353,12 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.functions = functions;
     h.form.numbers = numbers;
     h.form.answer = answer;
+    h.form.perturbed = task->perturbed;
+    h.curved = task->curved;
     h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
     /* Where constraints have no multipliers bounds too are moved to have some. */
-    h.form.relaxation = numbers->perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
-    h.form.unscaled = numbers->perturbed > 0;
+    h.form.relaxation = task->perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
+    h.form.unscaled = task->perturbed > 0;
     h.form.placing = 0;
     hybrid_clear_counts(answer);
     answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
@@ -359,8 +367,8 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
     /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
-    h.model.kkt.precise = numbers->perturbed > 0;
-    if (!numbers->side_x && !numbers->curved && hybrid_norm1(plan->n_x, numbers->lam_x0) == 0.0 &&
+    h.model.kkt.precise = task->perturbed > 0;
+    if (!numbers->side_x && !task->curved && hybrid_norm1(plan->n_x, numbers->lam_x0) == 0.0 &&
         hybrid_norm1(plan->n_g, numbers->lam_g0) == 0.0)
         return answer->status = HYBRID_NO_GUESS;
     status = hybrid_make_form(&h.form, h.at);
@@ -377,13 +385,13 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
-    if (numbers->curved) return deliver(&h, follow_negative_curvature(&h));
+    if (task->curved) return deliver(&h, follow_negative_curvature(&h));
     show(&h, &answer->start, HYBRID_BARRIER_NU_WARM, 0.0);
     proof = ray_test(&h, &ray);
     unfinished =
         !numbers->side_x &&
         hybrid_unfinished_nu(&h.form, h.at->w, h.held.z_lower, h.held.z_upper) > 0.0;
-    if (numbers->least) {
+    if (task->least) {
         status = reduce_multipliers(&h, &answer->end);
     } else if (!proof && status == HYBRID_NOT_NEARER && unfinished &&
                numbers->max_iter <= HYBRID_SQP_STEPS) {
@@ -393,7 +401,7 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
         status = iterate(&h, error, unfinished, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
-    if (status == HYBRID_SOLVED && !numbers->least) answer->order = order_of(&h);
+    if (status == HYBRID_SOLVED && !task->least) answer->order = order_of(&h);
     status = deliver(&h, proof ? proof : status);
     if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
         show(&h, &answer->end, 0.0, answer->moved);

@@ -56,6 +56,7 @@ void hybrid_make_elastic(hybrid_run *outer) {
     form->numbers = inner->numbers = outer->numbers;
     form->answer = inner->answer = outer->answer;
     inner->options = outer->options;
+    inner->setup = outer->setup;
     inner->state = outer->state;
     for (int k = 0; k < HYBRID_TRIALS; k++) inner->trials[k].base = &outer->elastic.bases[k];
 }

@@ -148,7 +148,7 @@ int hybrid_first_iterate(hybrid_run *run) {
     it->nu_min = options->nu_min;
     it->theta_start = run->at->theta;
     run->f_start = run->at->of.f;
-    it->t = options->t0;
+    it->t = run->setup->t0;
     if (!options->near) hybrid_equal_multipliers(&run->form, 1.0, it);
     if (run->dense)
         run->state->rows_dependent =
@@ -164,8 +164,8 @@ int hybrid_first_iterate(hybrid_run *run) {
         set_warm_multipliers(run);
         return HYBRID_SOLVED;
     }
-    if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit_nu(run);
+    if ((options->nu == 0.0 || implausible) && run->form.bounds && !run->setup->root) fit_nu(run);
     else hybrid_least_squares_y(run, &run->at->of, it->z_lower, it->z_upper, it->y);
-    if (options->root && plan->m) hybrid_begin_least_squares(run, run->at->theta);
+    if (run->setup->root && plan->m) hybrid_begin_least_squares(run, run->at->theta);
     return HYBRID_SOLVED;
 }

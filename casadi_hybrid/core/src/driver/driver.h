@@ -13,6 +13,20 @@ typedef struct {
                    * where a bound far out is met */
 } hybrid_inspection;
 
+/* Doubles of the arrays of a state; hybrid_state_attach puts them there. */
+long long hybrid_state_doubles(const hybrid_plan *plan);
+void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
+
+/* Bytes, doubles and ints of memory that a run needs; `dense`: that of its options. */
+void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
+                                  long long *doubles, long long *ints);
+/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
+ * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
+int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
+                          const hybrid_numbers *numbers, const hybrid_run_options *options,
+                          const hybrid_run_setup *setup, void *bytes, double *doubles, int *ints,
+                          hybrid_state *state, hybrid_answer *answer);
+
 /* Where iterates have run away for some time: extrapolates along their ray. Returns 1 with the far
  * end at run->at where that proves that f falls without bound, else 0 with nothing changed. */
 int hybrid_extrapolate(hybrid_run *run);
@@ -20,8 +34,9 @@ int hybrid_extrapolate(hybrid_run *run);
 /* Places the memory of a run, and makes its form; run->work has the start then.
  * Returns a status. */
 int hybrid_begin_run(const hybrid_plan *plan, const hybrid_functions *functions,
-                     const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
-                     hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer);
+                     const hybrid_numbers *numbers, const hybrid_run_options *options,
+                     const hybrid_run_setup *setup, void *bytes, hybrid_arena *arena,
+                     hybrid_state *state, hybrid_answer *answer);
 
 /* Inspects the iterate. Returns HYBRID_SOLVED, or HYBRID_DIVERGED where it is not finite. */
 int hybrid_inspect_iterate(hybrid_run *run, hybrid_inspection *seen);

@@ -97,7 +97,7 @@ static int limit_test(const hybrid_run *run, double merit) {
     /* Far from a feasible point multipliers of another problem lead to none sooner than x0 does. */
     const int vain = run->options->near && run->restoring && t >= HYBRID_RESTORATION_NEAR_STEPS;
     if (t >= run->numbers->max_iter) return HYBRID_LIMIT;
-    if (run->history.elapsed >= run->options->max_time) return HYBRID_LATE;
+    if (run->history.elapsed >= run->setup->max_time) return HYBRID_LATE;
     return vain || (t >= run->options->patience && !converging) ? HYBRID_LIMIT : HYBRID_SOLVED;
 }
 

@@ -6,8 +6,6 @@
 #include "feasibility/feasibility.h"
 #include "driver/driver.h"
 
-static int longer(int a, int b) { return a > b ? a : b; }
-
 static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid_direction *d) {
     HYBRID_PLACE(arena, plan->n, &d->dw, &d->dz_lower, &d->dz_upper);
     d->dy = hybrid_allocate(arena, plan->m);
@@ -26,7 +24,8 @@ static void place_run(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *
     place_direction(plan, arena, &run->direction);
     place_direction(plan, arena, &run->other);
     HYBRID_PLACE(arena, plan->n, &run->pair.gradient, &run->D, &run->force, &run->Aty);
-    run->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
+    run->work =
+        hybrid_allocate(arena, hybrid_max_int(hybrid_max_int(plan->n, plan->n_x), plan->n_g));
     run->residual = hybrid_allocate(arena, plan->m);
 }
 
@@ -36,7 +35,7 @@ static void place_runs(const hybrid_plan *plan, int dense, hybrid_arena *arena, 
     place_run(plan, arena, run);
     hybrid_place_kkt(plan, arena, &run->kkt);
     run->W = hybrid_allocate(arena, plan->nnz_W);
-    run->sizes = hybrid_allocate(arena, longer(plan->n_g, plan->n_x));
+    run->sizes = hybrid_allocate(arena, hybrid_max_int(plan->n_g, plan->n_x));
     HYBRID_PLACE(arena, plan->n_x, &run->history.x_now, &run->history.x_before);
     run->sides = hybrid_allocate_ints(arena, plan->n);
     run->dense = dense ? hybrid_allocate(arena, ((long long)plan->n + 1) * plan->m) : 0;
@@ -88,8 +87,9 @@ static void clear_state(const hybrid_plan *plan, hybrid_state *state) {
 }
 
 int hybrid_begin_run(const hybrid_plan *plan, const hybrid_functions *functions,
-                     const hybrid_numbers *numbers, const hybrid_run_options *options, void *bytes,
-                     hybrid_arena *arena, hybrid_state *state, hybrid_answer *answer) {
+                     const hybrid_numbers *numbers, const hybrid_run_options *options,
+                     const hybrid_run_setup *setup, void *bytes, hybrid_arena *arena,
+                     hybrid_state *state, hybrid_answer *answer) {
     hybrid_run *run = bytes;
     hybrid_point *start;
     int status;
@@ -99,10 +99,11 @@ int hybrid_begin_run(const hybrid_plan *plan, const hybrid_functions *functions,
     run->form.functions = functions;
     run->form.numbers = run->numbers = numbers;
     run->form.answer = run->answer = answer;
-    run->form.relaxation = options->relaxation;
-    run->form.unscaled = options->unscaled;
+    run->form.relaxation = setup->relaxation;
+    run->form.unscaled = setup->unscaled;
     run->form.placing = 1;
     run->options = options;
+    run->setup = setup;
     run->state = state;
     run->history.began = hybrid_time(functions);
     run->history.best_merit = INFINITY;

@@ -33,8 +33,8 @@ static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
 /* A run that finds a root of the constraints first. */
 static hybrid_run_start root_of(const hybrid_solver *solver) {
     hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
-    run.how.root = 1;
-    run.how.unscaled = 1;
+    run.setup.root = 1;
+    run.setup.unscaled = 1;
     return run;
 }
 
@@ -67,14 +67,14 @@ static int any_root_will_do(const hybrid_solver *solver) {
 /* Whether there was a run with relaxed bounds, or else one that found a root first. */
 static int a_run_was(const hybrid_solver *solver, int relaxed) {
     for (int k = 0; k < solver->count; k++)
-        if (relaxed ? solver->runs[k].how.relaxation > 0.0 : solver->runs[k].how.root) return 1;
+        if (relaxed ? solver->runs[k].setup.relaxation > 0.0 : solver->runs[k].setup.root) return 1;
     return 0;
 }
 
 /* Whether there is an objective, and all runs have looked for a root first. */
 static int is_plain_run_due(const hybrid_solver *solver) {
     for (int k = 0; k < solver->count; k++)
-        if (!solver->runs[k].how.root) return 0;
+        if (!solver->runs[k].setup.root) return 0;
     return !solver->options->first.feasibility;
 }
 
@@ -83,7 +83,7 @@ static int found_twice(const hybrid_solver *solver) {
     const double now = solver->outcomes[solver->count - 1].violation;
     for (int k = 0; k < solver->count - 1; k++) {
         const hybrid_outcome *one = &solver->outcomes[k];
-        if (solver->runs[k].how.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
+        if (solver->runs[k].setup.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
             fabs(one->violation - now) <= HYBRID_SAME_MINIMUM * now)
             return 1;
     }
@@ -106,13 +106,13 @@ static int escape(hybrid_solver *solver, int candidates) {
     const hybrid_run_start *before = &solver->before;
     const int number = before->escapes;
     hybrid_run_start run = root_of(solver);
-    run.how.cautious = !any_root_will_do(solver);
-    run.how.unscaled = before->how.unscaled;
+    run.setup.cautious = !any_root_will_do(solver);
+    run.setup.unscaled = before->setup.unscaled;
     run.escapes = number + 1;
     if (number >= candidates || (number && found_twice(solver))) {
         if (!candidates) return 0;
         for (int k = 0; k < solver->count; k++)
-            if (solver->runs[k].how.root && solver->runs[k].at_x0) return 0;
+            if (solver->runs[k].setup.root && solver->runs[k].at_x0) return 0;
         return begin_at_x0(solver, run);
     }
     move_away(solver->x, number + 1, solver->plan->n_x, solver->work);
@@ -132,15 +132,15 @@ static int perturb(hybrid_solver *solver) {
 /* The run after a search for a root from x0: the same by short steps. Returns 0 for none. */
 static int after_root(hybrid_solver *solver) {
     hybrid_run_start run = solver->before;
-    if (!run.how.root || run.how.cautious || run.escapes || solver->options->linear) return 0;
-    run.how.cautious = 1;
+    if (!run.setup.root || run.setup.cautious || run.escapes || solver->options->linear) return 0;
+    run.setup.cautious = 1;
     return begin_at_x0(solver, run);
 }
 
 /* Wider bounds and a larger first barrier parameter. */
 static int widen(hybrid_solver *solver, int most) {
     hybrid_run_start run = run_of(solver, most);
-    run.how.relaxation = HYBRID_RELAXATION;
+    run.setup.relaxation = HYBRID_RELAXATION;
     run.how.nu = HYBRID_RELAXED_NU;
     run.how.push = HYBRID_RELAXED_PUSH;
     return begin_at_x0(solver, run);
@@ -202,7 +202,7 @@ static int next_run(hybrid_solver *solver) {
     }
     if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
         hybrid_run_start run = root_of(solver);
-        run.how.unscaled = 0;
+        run.setup.unscaled = 0;
         return begin_at_x0(solver, run);
     }
     if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))

@@ -194,7 +194,7 @@ static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
     hybrid_run *run = solver->memory;
     const hybrid_state *state = &solver->state;
     const double within = solver->given->feasibility;
-    const int first = run->history.goes_on ? run->options->t0 : -1; /* known to who goes on */
+    const int first = run->history.goes_on ? run->setup->t0 : -1; /* known to who goes on */
     hybrid_residuals last;
     hybrid_iterate_residuals(run, &run->at->of, &run->now, &last);
     if (was_solved(solver) && !(hybrid_merit(solver->given, &last) <= 1.0)) return &state->best;
@@ -219,9 +219,9 @@ void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outc
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
     /* A proof is one of the last point, and where no step leads on that is where it ends. */
-    const int is_last = !hybrid_is_over(solver) &&
-                        (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED ||
-                         status == HYBRID_UNBOUNDED);
+    const int is_last =
+        !hybrid_is_ended(solver->functions) &&
+        (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED || status == HYBRID_UNBOUNDED);
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
     hybrid_trial *trial = run->trial;
     memset(outcome, 0, sizeof *outcome);
@@ -229,7 +229,7 @@ void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outc
         status = HYBRID_DIVERGED; /* the iterates have run away, until rounding ended that */
     outcome->stop = stop_of(status);
     outcome->cut = is_cut(solver, status);
-    outcome->steps = found->steps - solver->run.how.t0;
+    outcome->steps = found->steps - solver->run.setup.t0;
     found->certificate = NAN;
     if (status == HYBRID_SOLVED) {
         outcome->point = HYBRID_KKT_POINT;

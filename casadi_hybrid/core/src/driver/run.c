@@ -90,10 +90,11 @@ static int advance(hybrid_run *run) {
 
 int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
                           const hybrid_numbers *numbers, const hybrid_run_options *options,
-                          void *bytes, double *doubles, int *ints, hybrid_state *state,
-                          hybrid_answer *answer) {
+                          const hybrid_run_setup *setup, void *bytes, double *doubles, int *ints,
+                          hybrid_state *state, hybrid_answer *answer) {
     hybrid_arena arena = {doubles, ints, 0, 0};
-    int status = hybrid_begin_run(plan, functions, numbers, options, bytes, &arena, state, answer);
+    int status =
+        hybrid_begin_run(plan, functions, numbers, options, setup, bytes, &arena, state, answer);
     if (!status) status = hybrid_first_iterate(bytes);
     if (status) return answer->status = status;
     while ((status = advance(bytes)) == HYBRID_PAUSED) {}

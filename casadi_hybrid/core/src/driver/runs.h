@@ -2,6 +2,7 @@
 #ifndef HYBRID_RUNS_H
 #define HYBRID_RUNS_H
 
+#include "active_set/active_set.h"
 #include "driver/driver.h"
 
 /* Steps of a run, and of the first from x0: after so many without an answer another start does
@@ -25,6 +26,7 @@
 /* What one run begins with; its x0 is the solver's `start`. */
 typedef struct {
     hybrid_run_options how;
+    hybrid_run_setup setup;
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
@@ -58,6 +60,7 @@ typedef struct {
     const hybrid_options *options;
     const hybrid_numbers *given; /* the caller's */
     hybrid_numbers numbers;      /* of the run */
+    hybrid_sqp_task task;        /* of the run, if it is one by SQP */
     hybrid_run *memory;
     hybrid_state state;
     double *doubles; /* of runs, one at a time */
@@ -85,11 +88,6 @@ typedef struct {
     int stepped;         /* whether the state is that of the run: it was not by SQP alone */
     double began;        /* the clock when the solve began */
 } hybrid_solver;
-
-/* Whether the observer has ended the solve: then no function is called again. */
-static inline int hybrid_is_over(const hybrid_solver *solver) {
-    return solver->functions->observer && solver->functions->observer->ended;
-}
 
 /* --- outcome.c -------------------------------------------------------------------------------- */
 

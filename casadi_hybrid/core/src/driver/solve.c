@@ -13,14 +13,13 @@
 
 /* The solver's own arrays; those of its runs follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
-    const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
     hybrid_answer *found = &solver->found;
     HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
                  &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
                  &found->gradient0, &found->x_start);
     HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
     HYBRID_PLACE(arena, plan->nnz_J, &found->J, &found->J0);
-    solver->none = hybrid_allocate(arena, longer);
+    solver->none = hybrid_allocate(arena, hybrid_max_int(plan->n_x, plan->n_g));
 }
 
 /* Bytes of the solver; those of its runs follow them, aligned. */
@@ -53,8 +52,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
-    memset(solver->none, 0,
-           (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
+    memset(solver->none, 0, (size_t)hybrid_max_int(plan->n_x, plan->n_g) * sizeof(double));
     return solver;
 }
 
@@ -84,13 +82,13 @@ static double seconds_left(const hybrid_solver *solver) {
 /* Whether there are no steps, or no time, left. */
 static int is_spent(const hybrid_solver *solver) {
     return solver->answer->steps >= solver->given->max_iter || !(seconds_left(solver) > 0.0) ||
-           hybrid_is_over(solver);
+           hybrid_is_ended(solver->functions);
 }
 
 /* SQP by active sets from solver->start. Returns a status. */
 static int by_active_set(hybrid_solver *solver) {
-    int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
-                            solver->ints, &solver->found);
+    int status = hybrid_run_sqp(solver->plan, solver->functions, &solver->numbers, &solver->task,
+                                solver->doubles, solver->ints, &solver->found);
     add_counts(solver);
     if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers: after all runs */
     return status;
@@ -98,9 +96,9 @@ static int by_active_set(hybrid_solver *solver) {
 
 /* The interior-point method. Returns a status. */
 static int by_interior_points(hybrid_solver *solver) {
-    int status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
-                                       &solver->run.how, solver->memory, solver->doubles,
-                                       solver->ints, &solver->state, &solver->found);
+    int status = hybrid_interior_point(
+        solver->plan, solver->functions, &solver->numbers, &solver->run.how, &solver->run.setup,
+        solver->memory, solver->doubles, solver->ints, &solver->state, &solver->found);
     add_counts(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
@@ -119,12 +117,13 @@ static void prepare(hybrid_solver *solver) {
     numbers->x0 = solver->start;
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
-    solver->run.how.max_time = seconds_left(solver);
+    solver->run.setup.max_time = seconds_left(solver);
     if (solver->given->max_time > 0.0) /* zero would be no limit */
-        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
-    numbers->least = method == HYBRID_LEAST_MULTIPLIERS;
-    numbers->curved = method == HYBRID_CURVATURE ? solver->run.sign : 0;
-    if (numbers->least || numbers->curved) {
+        numbers->max_time = fmax(solver->run.setup.max_time, DBL_MIN);
+    solver->task.least = method == HYBRID_LEAST_MULTIPLIERS;
+    solver->task.curved = method == HYBRID_CURVATURE ? solver->run.sign : 0;
+    solver->task.perturbed = method == HYBRID_PERTURBED ? HYBRID_PERTURBED_STEPS : 0;
+    if (solver->task.least || solver->task.curved) {
         numbers->lam_x0 = solver->answer->lam_x;
         numbers->lam_g0 = solver->answer->lam_g;
     }
@@ -132,7 +131,6 @@ static void prepare(hybrid_solver *solver) {
         numbers->lam_x0 = solver->lam_x;
         numbers->lam_g0 = solver->lam_g;
     }
-    if (method == HYBRID_PERTURBED) numbers->perturbed = HYBRID_PERTURBED_STEPS;
     if (!solver->opening || method != HYBRID_ACTIVE_SET) numbers->side_x = numbers->side_g = 0;
 }
 
@@ -166,11 +164,12 @@ static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     const int by_sets = method != HYBRID_INTERIOR;
     int status = HYBRID_NO_GUESS, stepped = !by_sets;
     prepare(solver);
-    solver->run.how.t0 = 0;
+    solver->run.setup.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
-        solver->run.how.t0 = status == HYBRID_NO_GUESS ? 0 : solver->found.steps;
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) &&
+                  !hybrid_is_ended(solver->functions);
+        solver->run.setup.t0 = status == HYBRID_NO_GUESS ? 0 : solver->found.steps;
     }
     if (stepped) {
         if (by_sets) keep_feasible(solver, status, outcome);
@@ -227,7 +226,7 @@ static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
         if (is_refused(status)) return status;
         hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (hybrid_is_over(solver)) return 0;
+        if (hybrid_is_ended(solver->functions)) return 0;
         if (solver->opening) {
             solver->opening = 0;
             solver->run = hybrid_first_run(solver);

@@ -32,7 +32,7 @@ void hybrid_begin_least_squares(hybrid_run *run, double theta) {
         search->z_lower[i] = form->has_lower[i] ? search->nu / at->below[i] : 0.0;
         search->z_upper[i] = form->has_upper[i] ? search->nu / at->above[i] : 0.0;
     }
-    search->cautious = !run->restoring && run->options->cautious;
+    search->cautious = !run->restoring && run->setup->cautious;
     search->damping = HYBRID_LEAST_SQUARES_DAMPING_FIRST;
     search->reference = INFINITY;
     search->curved = search->steps = 0;

@@ -64,8 +64,8 @@ int hybrid_search_ends(const hybrid_run *run) {
     const hybrid_functions *functions = run->form.functions;
     const hybrid_run *outer = run->elastic.outer ? run->elastic.outer : run;
     if (hybrid_is_ended(functions)) return HYBRID_STOPPED;
-    return hybrid_is_late(functions, outer->history.began + run->options->max_time) ? HYBRID_LATE
-                                                                                    : HYBRID_SOLVED;
+    return hybrid_is_late(functions, outer->history.began + run->setup->max_time) ? HYBRID_LATE
+                                                                                  : HYBRID_SOLVED;
 }
 
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {

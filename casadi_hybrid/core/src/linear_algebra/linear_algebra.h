@@ -9,6 +9,7 @@
 
 /* The larger and the smaller one; b where either is a NaN. */
 static inline double hybrid_max(double a, double b) { return a > b ? a : b; }
+static inline int hybrid_max_int(int a, int b) { return a > b ? a : b; }
 static inline double hybrid_min(double a, double b) { return a < b ? a : b; }
 /* The largest |entry|, NaN where any is. */
 double hybrid_norm_inf(int count, const double *v);

@@ -4,6 +4,65 @@
 
 #include "problem/problem.h"
 
+/* How one run differs from the others of its solve. */
+typedef struct {
+    double relaxation; /* how far bounds are widened, relative */
+    double max_time;   /* seconds of this run; infinite: no limit */
+    int t0;            /* steps that were taken before the first iterate */
+    int unscaled;      /* whether rows are not scaled */
+    int root;          /* whether a root of the rows is found first */
+    int cautious;      /* whether by short steps, which stay in the basin of the start */
+} hybrid_run_setup;
+
+/* Pairs that a filter holds at most. */
+#define HYBRID_FILTER 128
+
+/* The reference of the progress test: when something last improved, and what it was then. */
+typedef struct {
+    double nu, theta, f, error;
+    int t, made, rounds; /* its step; whether there is one; restorations since then */
+} hybrid_progress;
+
+/* One iterate, in the units of the standard form. */
+typedef struct {
+    double *w, *y, *z_lower, *z_upper; /* n, m, n, n: variables, multipliers of c and of bounds */
+    double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
+    double nu, nu_min;                 /* the barrier parameter and its floor */
+    double shift;                      /* sigma, the last one of the inertia correction */
+    double theta_start;                /* theta = |c|_1 that has set the filter's scale */
+    double theta_cut;                  /* theta before the first of the steps that were cut */
+    double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
+    hybrid_progress reference;
+    int entries;    /* of the filter */
+    int indefinite; /* steps in a row with a shift for too many negative eigenvalues */
+    int served;     /* shifts in a row that were the first one tried */
+    int curved;     /* whether the last step had the right inertia without a shift */
+    int tiny, cut;  /* tiny steps in a row, and those that the search cut to a small part */
+    int stepped;    /* whether a Newton step has led here */
+    int t;          /* steps so far */
+} hybrid_iterate;
+
+/* What a run leaves behind, in arrays of the caller's: hybrid_state_attach. x and the functions of
+ * `best` are in the answer: where they run Python they may not be called again. */
+typedef struct {
+    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
+     * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
+     * multipliers fit. t < 0 where there is none. */
+    hybrid_iterate now, best, feasible, nearby;
+    double *last_step;   /* n_x: the last step not zero */
+    double *x_undefined; /* n_x: the last trial point where a function was not defined, NaN where
+                          * there was none */
+    hybrid_ray ray;
+    hybrid_residuals of_best, of_nearby;
+    double least_f;        /* f of feasible */
+    int stepped;           /* whether last_step is one */
+    int rows_dependent;    /* whether A at the start has dependent rows, if that was to be found */
+    int undefined;         /* trial points where a function was not defined */
+    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
+    int proved;            /* whether |c|_1 is stationary at now: then */
+    double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
+} hybrid_state;
+
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
 #define HYBRID_GROWTH 1e7
 /* What the residual of a step may be, relative to the right-hand side: the filter tests every step,
@@ -156,6 +215,7 @@ typedef struct hybrid_run {
     const hybrid_plan *plan;
     const hybrid_numbers *numbers;
     const hybrid_run_options *options;
+    const hybrid_run_setup *setup;
     hybrid_state *state;
     hybrid_answer *answer;
     hybrid_trial trials[HYBRID_TRIALS];

@@ -9,6 +9,16 @@
 #include "hybrid.h"
 #include "linear_algebra/linear_algebra.h"
 
+/* Beside the statuses of hybrid.h, within the core: a step is due. */
+enum { HYBRID_PAUSED = 9 };
+
+/* The memory of the ray test, infinity at first: see ray_test.c. */
+typedef struct {
+    double reach; /* |x| of the last iterate */
+    double least; /* the least f < 0 of feasible ones that are large */
+    int beyond;   /* iterates in a row that go on outwards, and prove nothing */
+} hybrid_ray;
+
 /* Memory that is handed out piece by piece; without a base it only counts. */
 typedef struct {
     double *doubles;
@@ -79,6 +89,8 @@ typedef struct {
     int bounds;               /* how many there are */
     double relaxation;        /* how far they are widened, relative */
     int unscaled;             /* whether rows are not scaled */
+    int perturbed;            /* steps of SQP where equations keep their values at x0; 0: they do
+                               * not */
     int placing;              /* whether a start where a function is not defined is moved */
     int plain;                /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;

@@ -56,7 +56,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     form->scale_f = scale_of(steepest);
     /* With every variable and every row these are in their places: their numbers increase. */
     form->plain = form->scale_f == 1.0 && plan->n_free == plan->n_x && plan->m == plan->n_g &&
-                  !form->numbers->perturbed;
+                  !form->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || hybrid_norm_inf(plan->nnz_J, start->raw_J) <= HYBRID_FORM_G_MAX) return;
     hybrid_steepness(plan, start, form->scale_c);
@@ -77,7 +77,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     const hybrid_numbers *of = form->numbers;
     for (int i = 0; i < plan->m; i++) {
         int row = plan->row_at[i];
-        double value = of->perturbed ? start->raw_g[row] : of->lbg[row];
+        double value = form->perturbed ? start->raw_g[row] : of->lbg[row];
         form->target[i] = plan->kind_g[row] == HYBRID_EQUAL ? value * form->scale_c[i] : 0.0;
     }
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->lbx, form->lower);
