@@ -39,15 +39,15 @@
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
-/* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
- * output after the other. Returns 0, or another number where it could not be evaluated: such a
- * trial point is refused, as is one where a number is not finite.
+/* A function of the problem: numbers in, all nonzeros of its outputs out, one output after the
+ * other. Returns 0, or another number if it could not be evaluated. Such a trial point is refused,
+ * and one with a number that is not finite.
  *   first:  (x, p) -> f, grad f, g, J: 1 + nnz_gradient + nnz_g + nnz_J numbers
  *   second: (x, lam_g, p) -> the Hessian of L by x, both triangles: nnz_H numbers
- *   values: (x, p) -> f, g: 1 + nnz_g numbers, for trial points; where one is accepted the first
- *           function is called there too
- * with the nonzeros of the plan, J and the Hessian column by column; self: that of the structure
- * below. */
+ *   values: (x, p) -> f, g: 1 + nnz_g numbers, for trial points; the first function is called at
+ *           accepted ones
+ * The nonzeros are those of the plan, J and the Hessian column by column. `self`: that of
+ * hybrid_functions. */
 typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
@@ -71,10 +71,10 @@ typedef struct {
     int restoring; /* whether the violation alone is being reduced */
 } hybrid_view;
 
-/* The observer of a solve. Rows of iterates are written one after another into `rows`; where there
- * is no room for another one, `full` is called, which empties them (count = 0) or hands over others
- * and returns 0, or returns another number, and then no more are written. The caller sets what
- * stands before `before`, hybrid_solve the rest.
+/* The observer of a solve. Rows of iterates are written one after another into `rows`. If there is
+ * no room for another one, `full` is called. It empties the rows (count = 0) or hands over others,
+ * and returns 0. If it returns another number, no more rows are written. The caller sets the fields
+ * up to `capacity`, hybrid_solve the rest.
  *   look:        called with each iterate; another number than 0 ends the solve
  *   interrupted: called every 0.1 s or so; likewise */
 typedef struct {
@@ -114,10 +114,10 @@ typedef struct {
 
 /* --- The structure of the problem ------------------------------------------------------------- */
 
-/* The kinds of variables and rows: they decide the structure of the standard form. */
+/* The kinds of variables and rows, which decide the structure of the standard form. */
 enum { HYBRID_OPEN = 0, HYBRID_EQUAL = 1, HYBRID_ABSENT = 2 };
 
-/* What of a problem does not depend on numbers, for bounds of certain kinds. */
+/* The structure of a problem for bounds of certain kinds, without numbers. */
 typedef struct {
     /* The user's problem: variables, rows, parameters. */
     int n_x, n_g, n_p;
@@ -182,7 +182,7 @@ typedef struct {
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-/* How a solve ended, or a run: what is returned. */
+/* The status of a solve or a run, which is returned. */
 enum {
     HYBRID_SOLVED = 0,
     HYBRID_OTHER_PATTERN = 1, /* bounds of other kinds than the plan was made for */
@@ -202,7 +202,7 @@ enum {
     HYBRID_STOPPED = 16       /* the observer has ended it */
 };
 
-/* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+/* The cause of a run's end with HYBRID_INFEASIBLE or HYBRID_STALLED. */
 enum {
     HYBRID_TINY_STEPS = 1,        /* the steps have become tiny */
     HYBRID_WRONG_INERTIA = 2,     /* no shift of the Hessian gives K m negative eigenvalues */
@@ -214,7 +214,7 @@ enum {
     HYBRID_LEAST_SUM = 8          /* |c|_1 is stationary */
 };
 
-/* Why a solve has stopped. */
+/* The reason to stop. */
 enum {
     HYBRID_STOP_CONVERGED = 0,
     HYBRID_STOP_ITERATION_LIMIT = 1,
@@ -228,7 +228,7 @@ enum {
     HYBRID_STOP_STALLED = 9
 };
 
-/* What its point is. */
+/* The point of the answer. */
 enum {
     HYBRID_KKT_POINT = 0,
     HYBRID_FRITZ_JOHN_POINT = 1, /* feasible, with multipliers that grow without bound */
@@ -239,7 +239,7 @@ enum {
     HYBRID_UNDEFINED_POINT = 6 /* a function is not defined there */
 };
 
-/* Which second-order conditions were seen at a KKT point. */
+/* Second-order conditions that were seen at a KKT point. */
 enum {
     HYBRID_FIRST_ORDER = 0, /* they were not looked at, or that was in vain */
     HYBRID_NECESSARY = 1,   /* the reduced Hessian has no negative direction */
@@ -309,7 +309,7 @@ typedef struct {
 
 /* --- The solve: all runs, one after another --------------------------------------------------- */
 
-/* How a run starts and ends. */
+/* Start and limits of a run. */
 typedef struct {
     double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -358,7 +358,8 @@ int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
 /* Writes the row of an iterate, its steps counted through the solve, and calls the observer.
  * Returns whether the solve is to end. */
 int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
-/* Whether it is, as far as that is known without an iterate: calls `interrupted` now and then. */
+/* Returns whether it is, as far as that is known without an iterate: calls `interrupted` now and
+ * then. */
 int hybrid_is_interrupted(hybrid_observer *observer, double now);
 
 /* A function behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on

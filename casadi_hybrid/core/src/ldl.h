@@ -78,7 +78,7 @@ typedef struct hybrid_ldl {
    with a larger one is in doubt. */
 #define HYBRID_LDL_REFINED 1e-10
 
-/* What a factorization found. The figures are of the equilibrated K, whose largest entry is 1. */
+/* Result of a factorization. The figures are of the equilibrated K, whose largest entry is 1. */
 typedef struct hybrid_inertia {
     int positive, negative, zero; /* pivots; zero: a whole column of rounding */
     int singular;     /* a pivot of rounding, which has no sign, or numbers that are no more

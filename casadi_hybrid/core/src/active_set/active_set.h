@@ -7,7 +7,8 @@
 /* Changes of the set for which one factorization serves. */
 #define HYBRID_SCHUR_COLUMNS 16
 
-/* What the set that was factored last, the base, says of others: see schur_complement.c. */
+/* The base, which is the set that was factored last, and the columns of changes of it: see
+ * schur_complement.c. */
 typedef struct {
     double *base;     /* n: dw where free, the slope where pinned */
     double *columns;  /* n each: what a unit of each change adds to the base */
@@ -70,20 +71,20 @@ int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const h
 /* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
 int hybrid_find_violated_bounds(hybrid_model *model, const hybrid_form *form,
                                 const hybrid_point *at);
-/* Multipliers of an iterate next to y0, those of the bounds that are pinned by their sides; one
- * that would have the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs,
- * and model->force becomes grad f + A'y. Returns a status. */
+/* Multipliers of an iterate next to y0, those of pinned bounds by their sides. One that would have
+ * the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs, and
+ * model->force becomes grad f + A'y. Returns a status. */
 int hybrid_least_multipliers(hybrid_model *model, const hybrid_form *form, const hybrid_point *at,
                              const double *y0, double *y, double *z_lower, double *z_upper);
 
-/* Which second-order conditions hold at a KKT point with model->sides pinned, HYBRID_SUFFICIENT,
- * ..., where curvature down to -flat is none; of HYBRID_NEGATIVE model->dw is a unit direction with
- * that *curvature. */
+/* Second-order conditions at a KKT point with model->sides pinned: HYBRID_SUFFICIENT, ... Curvature
+ * down to -flat counts as none. With HYBRID_NEGATIVE model->dw is a unit direction with that
+ * *curvature. */
 int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                         const double *y, double flat, double *curvature);
 
-/* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
- * active set as long as these leave less to explain. */
+/* Goes on from a solution if rounding explains a part of its residuals. It takes a step or two on
+ * the active set as long as these leave less to explain. */
 void hybrid_refine_solution(hybrid_run *run);
 
 #endif

@@ -1,11 +1,12 @@
-/* Second-order conditions at a KKT point, by the inertia of the KKT matrix with the active bounds
- * pinned (Nocedal and Wright, Numerical Optimization, 2nd ed., theorem 16.3), and a direction of
- * negative curvature: inverse iteration on that matrix, by the least shift, to a factor of two,
- * with which its inertia is that of a minimum. The iteration begins with a fixed vector, which
- * picks the direction where several have one eigenvalue, and its sign. */
+/* Second-order conditions at a KKT point, and a direction of negative curvature.
+ *
+ * The conditions follow from the inertia of the KKT matrix with the active bounds pinned (Nocedal
+ * and Wright, Numerical Optimization, 2nd ed., theorem 16.3). The direction is that of an inverse
+ * iteration on that matrix. Its shift is the least one, to a factor of two, with which the inertia
+ * is that of a minimum. The iteration begins with a fixed vector, which picks a direction if
+ * several have one eigenvalue, and its sign. */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "active_set/active_set.h"
 
@@ -42,8 +43,8 @@ static double direction_of_negative_curvature(hybrid_model *model, hybrid_form *
     const hybrid_plan *plan = form->plan;
     double *d = model->dw;
     if (!factor_shifted(model, form, at, flat)) return 0.0;
-    memset(model->left, 0, (size_t)plan->m * sizeof(double));
-    memset(model->kkt.move, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->m, model->left);
+    hybrid_zero(plan->n, model->kkt.move);
     for (int i = 0; i < plan->n; i++) d[i] = 1.0 / (i + sqrt(2.0));
     for (int k = 0; k < STEPS; k++) {
         double size;
@@ -59,8 +60,8 @@ static double direction_of_negative_curvature(hybrid_model *model, hybrid_form *
     return hybrid_min(hybrid_dot(plan->n, d, model->z), 0.0);
 }
 
-/* The part of max(1, |w|) by which a solution may move: by the model's step, or by as much as the
- * slope and the products of multipliers and distances from bounds allow at this curvature. */
+/* The part of max(1, |w|) by which a solution may move. It is the model's step, or what the slope
+ * and the products of multipliers and distances from bounds allow at this curvature. */
 static double inaccuracy(const hybrid_model *model, const hybrid_form *form,
                          const hybrid_point *at, const double *dw, double curvature) {
     const int n = form->plan->n;

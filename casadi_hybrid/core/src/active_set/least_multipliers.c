@@ -4,7 +4,6 @@
  *     [ A  -epsilon  ] [dy] = - [0                               ],    d = 0 where pinned,
  *
  * whose d is what least squares leave of the slope, and becomes zero where that can. */
-#include <string.h>
 
 #include "active_set/active_set.h"
 
@@ -34,9 +33,9 @@ int hybrid_least_multipliers(hybrid_model *model, const hybrid_form *form, const
                              const double *y0, double *y, double *z_lower, double *z_upper) {
     const hybrid_plan *plan = form->plan;
     int *pinned = model->kkt.pinned, wrong = 1;
-    memset(model->W, 0, (size_t)plan->nnz_W * sizeof(double));
-    memset(model->left, 0, (size_t)plan->m * sizeof(double));
-    memset(model->kkt.move, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->nnz_W, model->W);
+    hybrid_zero(plan->m, model->left);
+    hybrid_zero(plan->n, model->kkt.move);
     while (wrong) {
         int status;
         hybrid_copy(plan->m, y0, y);

@@ -106,7 +106,7 @@ static int solve_pinned_set(hybrid_model *model, hybrid_form *form, const hybrid
     int status = hybrid_regularized_solution(model, form, at);
     if (status) return status;
     model->count = hybrid_find_violated_bounds(model, form, at);
-    memset(model->z, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->n, model->z);
     if (model->kkt.changed) {
         hybrid_add_low_rank(plan, model->kkt.low_rank, model->dw, 0, 0, model->z);
         for (int i = 0; i < plan->n; i++)
@@ -122,8 +122,8 @@ static int solve_pinned_set(hybrid_model *model, hybrid_form *form, const hybrid
     return HYBRID_SOLVED;
 }
 
-/* The same by the last factorization and the Schur complement where these serve; a set with which
- * nothing is wrong has a factorization of its own. Returns a status. */
+/* Solves a changed set by the last factorization and the Schur complement, if these serve. A set
+ * with which nothing is wrong has a factorization of its own. Returns a status. */
 static int solve_changed_set(hybrid_model *model, hybrid_form *form, const hybrid_point *at) {
     int status;
     if (!hybrid_solve_schur(model, form, at)) {
@@ -170,12 +170,12 @@ static int first_crossing(const hybrid_model *model, const hybrid_form *form,
     return first;
 }
 
-/* Where rows and bounds of the set contradict each other, epsilon dy is what K leaves of the rows
- * and the multipliers grow along a direction without end: the bound whose multiplier is the first
- * to become negative on it leaves the set, as in dual methods (Goldfarb and Idnani, Math. Program.
- * 27, 1983). The direction is that of a second step, by what is left. It is such a ray only where
- * A' times it is no more than rounding at free entries and not at pinned ones: rows that are met in
- * the limit are left too, where dy is large. Returns whether there was such a bound. */
+/* Releases a bound of a set whose rows and bounds contradict each other. Then epsilon dy is what K
+ * leaves of the rows, and the multipliers grow along a direction without end. The bound whose
+ * multiplier becomes negative first leaves the set, as in dual methods (Goldfarb and Idnani, Math.
+ * Program. 27, 1983). The direction is that of a second step, by the rest of the rows. It is such a
+ * ray only if A' times it is no more than rounding at free entries and more at a pinned one: rows
+ * that are met in the limit are left too if dy is large. Returns whether there was such a bound. */
 static int release(hybrid_model *model, const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     hybrid_kkt *kkt = &model->kkt;
@@ -187,8 +187,8 @@ static int release(hybrid_model *model, const hybrid_form *form, const hybrid_po
     if (form->perturbed) return 0; /* only the set at hand is asked for */
     if (epsilon * hybrid_norm_inf(plan->m, model->dy) <= tol) return 0;
     for (int i = 0; i < plan->m; i++) rows[i] = epsilon * model->dy[i];
-    memset(model->homotopy_z, 0, (size_t)plan->n * sizeof(double));
-    memset(kkt->move, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->n, model->homotopy_z);
+    hybrid_zero(plan->n, kkt->move);
     if (hybrid_solve_pinned(plan, model->W, at->A, model->homotopy_z, rows, kkt, dw, dy)) return 0;
     if (!(epsilon * hybrid_norm_inf(plan->m, dy) > tol)) return 0;
     hybrid_multiply_At(plan, at->A, dy, rates);
@@ -216,7 +216,7 @@ static int homotopy(hybrid_model *model, hybrid_form *form, const hybrid_point *
     int last = -1, status = solve_pinned_set(model, form, at);
     if (status) return status;
     hybrid_begin_schur(form->plan, model);
-    memcpy(model->homotopy_w, at->w, (size_t)form->plan->n * sizeof(double));
+    hybrid_copy(form->plan->n, at->w, model->homotopy_w);
     for (int i = 0; i < form->plan->n; i++)
         model->homotopy_z[i] = model->sides[i] == 1   ? z_lower[i]
                                : model->sides[i] == 2 ? z_upper[i]

@@ -1,7 +1,7 @@
-/* Refinement of a solution of whose residuals rounding explains a part: a bound is estimated to be
- * active where its z exceeds the distance to it (the primal-dual indicator of El-Bakry, Tapia and
- * Zhang, SIAM Review 36, 1994), and Newton steps are taken on the KKT equations with these bounds
- * met, as long as they leave less to explain. */
+/* Refinement of a solution if rounding explains a part of its residuals. A bound is estimated to be
+ * active if its z exceeds the distance to it (the primal-dual indicator of El-Bakry, Tapia and
+ * Zhang, SIAM Review 36, 1994). Newton steps are taken on the KKT equations with these bounds met,
+ * as long as they leave less to explain. */
 #include "globalization/globalization.h"
 #include "active_set/active_set.h"
 

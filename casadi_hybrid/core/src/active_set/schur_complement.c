@@ -5,7 +5,6 @@
  * A bound that is added is a force on a free entry, one that is dropped a displacement of a pinned
  * one; the column of a change is what one unit of it adds to the base. The units of each are those
  * with which the added bounds are met and the dropped ones have no multiplier. */
-#include <string.h>
 
 #include "active_set/active_set.h"
 
@@ -28,7 +27,7 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     schur->known = 0;
     schur->usable = !kkt->changed;
     if (!schur->usable) return;
-    memcpy(schur->base, model->dw, (size_t)plan->n * sizeof(double));
+    hybrid_copy(plan->n, model->dw, schur->base);
     for (int p = 0; p < kkt->n_pins; p++) {
         int i = kkt->pins[p];
         double slope = model->sides[i] == 1 ? model->z[i] : -model->z[i];
@@ -36,13 +35,13 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     }
 }
 
-/* What a unit of a change of entry j adds to the base, into `column`. */
+/* Computes into `column` the effect on the base of a unit of a change of entry j. */
 static void make_column(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
                         double *column) {
     hybrid_kkt *kkt = &model->kkt;
     const int was_pinned = kkt->pinned[j], size = plan->n + plan->m;
     double *right = kkt->right, *rows = right + plan->n;
-    memset(right, 0, (size_t)size * sizeof(double));
+    hybrid_zero(size, right);
     if (was_pinned) {
         for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
             right[plan->W_rows[k]] = -model->W[k];
@@ -52,7 +51,7 @@ static void make_column(const hybrid_plan *plan, hybrid_model *model, const hybr
     }
     right[j] = 1.0;
     hybrid_solve_column(plan, kkt);
-    memcpy(column, right, (size_t)plan->n * sizeof(double));
+    hybrid_copy(plan->n, right, column);
     for (int p = 0; p < kkt->n_pins; p++) {
         int i = kkt->pins[p];
         column[i] = hybrid_curvature_of(plan, model->W, at->A, right, rows, i);
@@ -74,8 +73,8 @@ static int column_of(const hybrid_plan *plan, hybrid_model *model, const hybrid_
     return schur->known++;
 }
 
-/* Which columns are used: first those of added bounds, then those of dropped ones. Returns how many
- * are added, -1 where the base does not serve. */
+/* Collects the columns: first those of added bounds, then those of dropped ones. Returns the number
+ * of added bounds, -1 if the base does not serve. */
 static int collect_columns(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
                            const hybrid_point *at) {
     hybrid_schur *schur = &model->schur;
@@ -141,7 +140,7 @@ int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybri
     if (!schur->usable) return 1;
     added = collect_columns(plan, model, form, at);
     if (added < 0 || solve_complement(plan, schur, added)) return 1;
-    memcpy(u, schur->base, (size_t)plan->n * sizeof(double));
+    hybrid_copy(plan->n, schur->base, u);
     for (int k = 0; k < schur->count; k++) {
         const double *column = schur->columns + (long long)schur->used[k] * plan->n;
         const double by = schur->units[k];

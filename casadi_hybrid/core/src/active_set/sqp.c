@@ -12,7 +12,7 @@
 #error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
 #endif
 
-/* What the method works on. */
+/* Memory of the method. */
 typedef struct {
     hybrid_form form;
     hybrid_model model;
@@ -268,10 +268,10 @@ static double gain_at(sqp *h, double distance, double value) {
     return value - to->f - hybrid_dot(form->plan->m, h->y, to->c);
 }
 
-/* The second-order conditions at h->at. Where it has a direction of negative curvature, it goes to
- * the farthest point along this, to one side or the other, where L is less by a quarter at least of
- * what the curvature says. Where there is none a bound is in the way, or L is not known so exactly.
- * Curvature is none that changes L by less than the tolerance over the size of w. Returns
+/* The second-order conditions at h->at. Along a direction of negative curvature it goes to the
+ * farthest point, to one side or the other, at which L is less by a quarter at least of what the
+ * curvature predicts. If there is none, a bound is in the way, or L is not known so exactly.
+ * Curvature counts only if it changes L by more than the tolerance over the size of w. Returns
  * HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
 static int follow_negative_curvature(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
@@ -356,7 +356,7 @@ int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
     h.form.perturbed = task->perturbed;
     h.curved = task->curved;
     h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
-    /* Where constraints have no multipliers bounds too are moved to have some. */
+    /* Bounds too are moved to have multipliers. */
     h.form.relaxation = task->perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
     h.form.unscaled = task->perturbed > 0;
     h.form.placing = 0;
@@ -373,12 +373,12 @@ int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
         return answer->status = HYBRID_NO_GUESS;
     status = hybrid_make_form(&h.form, h.at);
     if (status) return answer->status = status;
-    memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->J0, h.at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    hybrid_copy(plan->n_x, h.at->raw_gradient, answer->gradient0);
+    hybrid_copy(plan->nnz_J, h.at->raw_J, answer->J0);
     if (answer->x_start) hybrid_copy(plan->n_x, h.at->x, answer->x_start);
-    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, h.at->x, h.began);
     if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
-    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, h.at->x, h.began);
     h.held.count =
         hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
     hybrid_gradient_of_L(plan, h.at, h.y, h.model.force);

@@ -8,8 +8,8 @@
 double hybrid_next_nu(double nu, double nu_min);
 /* Lowers nu as far as run->error allows, and renews the reference of the progress test. */
 void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it);
-/* A new reference of the progress test at step it->t, where the violation, the objective or the
- * error has improved by a part of itself since the last one. */
+/* A new reference of the progress test at step it->t. It is set if the violation, the objective or
+ * the error has improved by a part of itself since the last one. */
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error);
 
 /* hybrid_try_problem and hybrid_complete_problem, of the elastic problem too. */

@@ -1,8 +1,10 @@
-/* The inertia correction: the least shift sigma with which the KKT matrix has n positive and m
- * negative eigenvalues, so that the step descends; a third of the last one that served, then eight
- * times as much each time, and epsilon = 1e-8 where rows are dependent (Waechter and Biegler, Math.
- * Program. 106, 2006, section 3.1). Where zero has not served twice in a row, the third comes
- * first, until it has served at once twice in a row. */
+/* The inertia correction (Waechter and Biegler, Math. Program. 106, 2006, section 3.1): a shift
+ * sigma with which the KKT matrix has n positive and m negative eigenvalues, so that the step
+ * descends.
+ *
+ * The first one after zero is a third of the last one that served; each further one is eight times
+ * as large. epsilon = 1e-8 if rows are dependent. The third comes before zero if zero has not
+ * served twice in a row, until the third has served at once twice in a row. */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -16,8 +18,8 @@ static double next_shift(const hybrid_iterate *it, double shift, double least) {
     return next > least ? next : HYBRID_INERTIA_KAPPA_W_PLUS * least;
 }
 
-/* Whether K without a shift shows the curvature of the problem: the barrier hardly adds to that of
- * entries whose bounds are not active, as it does far from a solution. */
+/* Returns whether K without a shift shows the curvature of the problem: the barrier hardly adds
+ * to that of entries whose bounds are not active, as it does far from a solution. */
 static int shows_curvature(const hybrid_run *run) {
     const hybrid_iterate *it = &run->now;
     const hybrid_point *at = &run->at->of;

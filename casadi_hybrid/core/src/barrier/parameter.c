@@ -43,14 +43,13 @@ void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it) {
     int held;
     raise_nu_at_saddle(run, it);
     nu = it->nu;
-    /* Where the scaled error is met and the unscaled residuals or the gap are not, the floor
-     * falls. */
+    /* The floor falls if the scaled error is met and the unscaled residuals or the gap are not. */
     if (wide > 1.0) it->nu_min = hybrid_min(it->nu_min, nu / wide);
     else if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
         it->nu_min /= HYBRID_BARRIER_NU_MIN_FALL;
     it->nu_min = hybrid_max(it->nu_min, HYBRID_BARRIER_NU_LEAST);
     of_nu = hybrid_error_at(error, nu);
-    /* Where the Hessian is still indefinite a small error is that of a saddle point. */
+    /* A small error is that of a saddle point if the Hessian is still indefinite. */
     held = it->indefinite && HYBRID_BARRIER_KAPPA_EPSILON * of_nu > nu;
     while (!held && nu > it->nu_min && of_nu <= HYBRID_BARRIER_KAPPA_EPSILON * nu) {
         nu = hybrid_next_nu(nu, it->nu_min);

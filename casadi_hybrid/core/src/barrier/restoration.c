@@ -7,7 +7,6 @@
  * stationary, or |c|_1 was where the elastic problem ended, with the elastic y as the proof; else
  * it has stalled. */
 #include <math.h>
-#include <string.h>
 
 #include "barrier/barrier.h"
 #include "feasibility/feasibility.h"
@@ -111,8 +110,8 @@ static void look_for_proof(hybrid_run *run) {
     hybrid_copy(plan->m, y, run->state->infeasibility);
 }
 
-/* A step of the elastic problem; ends it where the filter accepts the point, with new multipliers,
- * since the old ones belong to a point far from it. Returns HYBRID_BLOCKED where it leads no
+/* A step of the elastic problem. It ends if the filter accepts the point. The multipliers are new
+ * then, since the old ones belong to a point far from it. Returns HYBRID_BLOCKED if it leads no
  * further. */
 static int elastic_step(hybrid_run *run, int t) {
     hybrid_run *inner = run->elastic.inner;
@@ -126,7 +125,7 @@ static int elastic_step(hybrid_run *run, int t) {
     if (!hybrid_is_restored(run, run->at)) return HYBRID_SOLVED;
     leave_elastic(run);
     hybrid_equal_multipliers(&run->form, 1.0, &run->now);
-    memset(run->now.y, 0, (size_t)run->plan->m * sizeof(double));
+    hybrid_zero(run->plan->m, run->now.y);
     run->now.tiny = 0;
     end_restoration(run, t);
     return HYBRID_SOLVED;

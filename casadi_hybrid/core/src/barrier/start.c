@@ -15,8 +15,8 @@
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
-/* Where run->work is a point of the method itself it stays as far from bounds as it is, and what is
- * not inside is moved no farther than nu / z, as on the central path. */
+/* Keeps a point of the method itself, in run->work, as far from the bounds as it is. An entry that
+ * is not inside moves no farther than nu / z, as on the central path. */
 static void keep_distance(hybrid_run *run, double nu) {
     const hybrid_form *form = &run->form;
     double *w = run->at->of.w;
@@ -47,8 +47,8 @@ static int first_point(hybrid_run *run, double unfinished) {
     return HYBRID_UNDEFINED;
 }
 
-/* The multipliers of such a point: of two bounds, whose net multiplier is known, the farther one has
- * that of the central path. */
+/* The multipliers of such a point. Of two bounds, whose net multiplier is known, the farther one
+ * has the multiplier of the central path. */
 static void set_unfinished_multipliers(hybrid_run *run) {
     const hybrid_form *form = &run->form;
     const hybrid_point *at = &run->at->of;

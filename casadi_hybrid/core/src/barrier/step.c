@@ -32,7 +32,7 @@ static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybr
     return hybrid_try(run, trial);
 }
 
-/* The same with the derivatives. */
+/* Evaluates all functions there. */
 static int evaluate_at(hybrid_run *run, double alpha) {
     return try_at(run, alpha, &run->direction, run->trial) || hybrid_complete(run, run->trial);
 }
@@ -116,7 +116,7 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     double alpha = run->direction.alpha;
     if (it->tiny && it->nu <= it->nu_min)
         return hybrid_fail(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
-    /* Where a function is not defined there, w stays where it is. */
+    /* w stays where it is if a function is not defined there. */
     if (evaluate_at(run, alpha) && evaluate_at(run, 0.0)) return HYBRID_UNDEFINED;
     make_next(run, it, alpha);
     run->next.tiny = it->tiny + 1;
@@ -125,9 +125,9 @@ static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
     return HYBRID_SOLVED;
 }
 
-/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter
- * takes the change of phi that the slopes at both ends predict, which noise may hide, and the error
- * falls (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
+/* Test by slopes of a refused whole step that has raised phi by no more than noise. The filter
+ * takes the change of phi that the slopes at both ends predict. The error has to fall (as in
+ * IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
 static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double alpha, double rise,
                               double slope) {
     const hybrid_filter_pair *pair = &run->pair;
@@ -202,7 +202,7 @@ static int line_search(hybrid_run *run, const hybrid_iterate *it) {
     return NO_STEP;
 }
 
-/* How far the trial point is from the iterate, relative. */
+/* The distance of the trial point from the iterate, relative to 1 + |w|. */
 static double relative_step(const hybrid_run *run) {
     const double *w = run->at->of.w, *new = run->trial->of.w;
     double found = 0.0;
@@ -227,7 +227,7 @@ int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
         if (status == HYBRID_SOLVED && least > 0.0 && relative_step(run) <= HYBRID_STEP_ROUNDING)
             return HYBRID_BLOCKED;
         if (status != NO_STEP) return status;
-        /* Where only the objective counts its model fails: a shorter, steeper step. */
+        /* Near feasibility the model of the objective has failed: a shorter, steeper step. */
         least *= HYBRID_STEEPER_SHIFT_GROWTH;
         if (least < HYBRID_STEEPER_SHIFT_FIRST) least = HYBRID_STEEPER_SHIFT_FIRST;
         if (run->pair.theta > HYBRID_FEASIBLE_C || least > HYBRID_STEEPER_SHIFT_LARGEST)

@@ -27,8 +27,8 @@ int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *funct
                           const hybrid_run_setup *setup, void *bytes, double *doubles, int *ints,
                           hybrid_state *state, hybrid_answer *answer);
 
-/* Where iterates have run away for some time: extrapolates along their ray. Returns 1 with the far
- * end at run->at where that proves that f falls without bound, else 0 with nothing changed. */
+/* Extrapolates along the ray of iterates that have run away for some time. Returns 1 with the far
+ * end at run->at if f falls without bound there, else 0 with nothing changed. */
 int hybrid_extrapolate(hybrid_run *run);
 
 /* Places the memory of a run, and makes its form; run->work has the start then.

@@ -11,7 +11,7 @@ static void place_direction(const hybrid_plan *plan, hybrid_arena *arena, hybrid
     d->dy = hybrid_allocate(arena, plan->m);
 }
 
-/* What the method works on, but for K and the Hessian, which both runs share. */
+/* Memory of the method but for K and the Hessian, which both runs share. */
 static void place_run(const hybrid_plan *plan, hybrid_arena *arena, hybrid_run *run) {
     run->plan = run->form.plan = plan;
     hybrid_place_form(plan, arena, &run->form);

@@ -1,20 +1,20 @@
-/* Which run is next after one that has found no solution.
+/* The next run after one that has found no solution.
  *
  * In this order, each at most once unless said otherwise:
- * - a point without multipliers: a KKT point of equations that are perturbed by less than the
- *   tolerances, since there are multipliers next to it;
- * - no feasible point, where any is a solution (no objective, or no freedom for one): least squares
- *   of the constraints first; by short steps, which stay in the basin of the start;
- * - a local minimum of the violation: with an objective the method without least squares, where it
- *   has not been tried; least squares from other starts, up to three times, until one minimum is
- *   found twice, and then from x0. Where g is affine there is no other minimum; with an objective
- *   only small problems have these starts, by short steps;
+ * - after a point without multipliers: a KKT point of equations that are perturbed by less than
+ *   the tolerances, since there are multipliers next to it;
+ * - if any feasible point is a solution (no objective, or no freedom for one), and none was found:
+ *   least squares of the constraints first, by short steps, which stay in the basin of the start;
+ * - at a local minimum of the violation, with an objective: the method without least squares;
+ * - at a local minimum of the violation: least squares from other starts, up to three times, until
+ *   one minimum is found twice, and then from x0. An affine g has no other minimum. With an
+ *   objective only small problems have these starts, by short steps;
  * - diverged along infeasible points: least squares first;
  * - no interior, stalled early, or the domain of the functions left: wider bounds and a larger
  *   first barrier parameter;
  * - on from the best point, with the bounds as they are and scales taken there;
- * - at last, where a large problem has no feasible point yet: other first barrier parameters, which
- *   share half of the steps so far, as there may be none. */
+ * - at last, if a large problem has no feasible point yet: other first barrier parameters. They
+ *   share half of the steps so far, as there may be no feasible point. */
 #include <math.h>
 #include <string.h>
 
@@ -57,28 +57,28 @@ hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
     return run;
 }
 
-/* Whether any feasible point is a solution, as where there is no objective, or no freedom for one;
- * affine equations are met by one full step. */
+/* Returns whether any feasible point is a solution, as where there is no objective, or no
+ * freedom for one; affine equations are met by one full step. */
 static int any_root_will_do(const hybrid_solver *solver) {
     return !solver->options->linear &&
            (solver->options->first.feasibility || solver->equations >= solver->free);
 }
 
-/* Whether there was a run with relaxed bounds, or else one that found a root first. */
+/* Returns whether there was a run with relaxed bounds, or else one that found a root first. */
 static int a_run_was(const hybrid_solver *solver, int relaxed) {
     for (int k = 0; k < solver->count; k++)
         if (relaxed ? solver->runs[k].setup.relaxation > 0.0 : solver->runs[k].setup.root) return 1;
     return 0;
 }
 
-/* Whether there is an objective, and all runs have looked for a root first. */
+/* Returns whether there is an objective, and all runs have looked for a root first. */
 static int is_plain_run_due(const hybrid_solver *solver) {
     for (int k = 0; k < solver->count; k++)
         if (!solver->runs[k].setup.root) return 0;
     return !solver->options->first.feasibility;
 }
 
-/* Whether two searches have ended at one local minimum of the violation. */
+/* Returns whether two searches have ended at one local minimum of the violation. */
 static int found_twice(const hybrid_solver *solver) {
     const double now = solver->outcomes[solver->count - 1].violation;
     for (int k = 0; k < solver->count - 1; k++) {
@@ -90,8 +90,8 @@ static int found_twice(const hybrid_solver *solver) {
     return 0;
 }
 
-/* The start with a number, at a relative distance of up to this number from x, by the additive
- * sequence of the plastic number (Roberts, "The unreasonable effectiveness of quasirandom
+/* Start number `number`, at a relative distance of up to this number from x. It is a point of the
+ * additive sequence of the plastic number (Roberts, "The unreasonable effectiveness of quasirandom
  * sequences", 2018). */
 static void move_away(const double *x, int number, int n, double *start) {
     for (int i = 0; i < n; i++) {
@@ -156,8 +156,8 @@ static int go_on_from_best(hybrid_solver *solver) {
     return begin_at(solver, solver->answer->x, run);
 }
 
-/* Another first barrier parameter, where no point of a large problem is feasible: a local minimum of
- * the violation proves nothing but where g is affine. */
+/* Another first barrier parameter if no point of a large problem is feasible. A local minimum of
+ * the violation proves nothing unless g is affine. */
 static int doubt(hybrid_solver *solver) {
     const int steps = solver->answer->steps, relaxed = a_run_was(solver, 1);
     hybrid_run_start run;
@@ -184,7 +184,7 @@ static int next_run(hybrid_solver *solver) {
     const int stop = last->stop, any_root = any_root_will_do(solver);
     const int unfinished = stop == HYBRID_STOP_STALLED || stop == HYBRID_STOP_ITERATION_LIMIT ||
                            stop == HYBRID_STOP_DIVERGED;
-    /* Where the iterate has left the domain of the functions; not where it began outside. */
+    /* The iterate has left the domain of the functions; it did not begin outside. */
     const int left = stop == HYBRID_STOP_EVALUATION_ERROR && last->steps > 0;
     int most = solver->given->max_iter - HYBRID_PATIENCE_AT_FIRST - HYBRID_PATIENCE;
     if (most < HYBRID_PATIENCE) most = HYBRID_PATIENCE;

@@ -1,14 +1,16 @@
-/* The outcome of a run: its best point, what that is, and whether it is the best of all runs.
+/* The outcome of a run: its best point, the status of that, and whether it is the best of all runs.
  *
- * The point of a run that a limit of the whole solve has cut is its last iterate, unless an earlier
- * one is a solution, or feasible, and the last is not, by the residuals below or else by f. The
- * filter takes no step to a point that is worse than an earlier one in theta and in phi, but the
- * residuals rise on the way to a solution, and are least at an x0 where f is stationary. Of any
- * other run it is the iterate with the least residuals, each in units of its tolerance; of a proof
- * of infeasibility that is contradicted by a feasible iterate, the feasible one with the least f.
+ * A run may be cut by a limit of the whole solve. Then its point is the last iterate, unless an
+ * earlier one is a solution, or is feasible while the last one is not. The filter takes no step to
+ * a point that is worse than an earlier one in theta and in phi. But residuals rise on the way to a
+ * solution, and are least at an x0 where f is stationary.
  *
- * A feasible point is degenerate (Fritz John) where |lam|_2 > 1e3 and
- * |J'lam_g + lam_x|_2 <= 1e-2 |lam|_2. */
+ * The point of any other run is the iterate with the least residuals, each in units of its
+ * tolerance. A feasible iterate contradicts a proof of infeasibility: then the feasible one with
+ * the least f is taken.
+ *
+ * A feasible point is degenerate (Fritz John) if |lam|_2 > 1e3 and |J'lam_g + lam_x|_2 <= 1e-2
+ * |lam|_2. */
 #include <math.h>
 #include <string.h>
 
@@ -41,7 +43,7 @@ static double violation_of(const hybrid_solver *solver) {
     return sqrt(sum);
 }
 
-/* Whether large multipliers all but cancel, as where constraints are degenerate. */
+/* Returns whether large multipliers all but cancel, as where constraints are degenerate. */
 static int is_degenerate(const hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_answer *found = &solver->found;
@@ -115,8 +117,8 @@ static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     return hybrid_evaluate_known(solver->memory, trial, found->x);
 }
 
-/* The last iterate of a run that a limit has ended, by steps or by SQP alone, into answer->last:
- * what goes on from there takes the next step. */
+/* Copies the last iterate of a run that a limit has ended, by steps or by SQP alone, to
+ * answer->last. A solve that goes on from there takes the next step. */
 static void keep_last(hybrid_solver *solver, int status, int by_steps) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_run *run = solver->memory;
@@ -150,9 +152,10 @@ void hybrid_conclude_sqp(hybrid_solver *solver, int status, hybrid_outcome *outc
     outcome->violation = violation_of(solver);
 }
 
-/* Whether, in a run from given multipliers, the start with these has smaller residuals than the
- * best iterate or, of a run that was cut, is feasible where no iterate is: then they are in *first,
- * and its w in the trial. Who goes on from an unfinished point has it. */
+/* Returns whether the start of a run from given multipliers is better than its best iterate. It has
+ * smaller residuals or, in a run that was cut, is feasible and no iterate is. Then its multipliers
+ * are in *first, and its w in the trial. A run that goes on from an unfinished point has it
+ * already. */
 static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
                          hybrid_trial *trial) {
     hybrid_form *form = &solver->memory->form;
@@ -174,14 +177,14 @@ static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
     return 1;
 }
 
-/* Whether a limit of the whole solve has ended the run, not one of the run alone. */
+/* Returns whether a limit of the whole solve has ended the run, not one of the run alone. */
 static int is_cut(const hybrid_solver *solver, int status) {
     return status == HYBRID_LATE || status == HYBRID_STOPPED ||
            (status == HYBRID_LIMIT && solver->answer->steps >= solver->given->max_iter);
 }
 
-/* Whether an iterate was a solution but for the gap, or for a smaller nu: it stays one where later
- * steps lead no further. */
+/* Returns whether an iterate was a solution but for the gap, or for a smaller nu: it stays one
+ * where later steps lead no further. */
 static int was_solved(const hybrid_solver *solver) {
     const hybrid_state *state = &solver->state;
     return state->best.t >= 0 && hybrid_merit(solver->given, &state->of_best) <= 1.0;
@@ -290,7 +293,7 @@ static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *ou
     return rank;
 }
 
-/* Whether f is less by a thousandth at the first, whose violation is no larger. */
+/* Returns whether f is less by a thousandth at the first, whose violation is no larger. */
 static int is_lower(const hybrid_rank *one, const hybrid_rank *other) {
     const double apart = HYBRID_OUTCOME_LOWER_F * hybrid_max(fabs(one->f), fabs(other->f));
     return one->f < other->f - apart && one->violation <= other->violation;

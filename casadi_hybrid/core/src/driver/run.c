@@ -3,13 +3,12 @@
  *
  * Where no step leads on it ends with a status, and the state has the iterate whose step could not
  * be taken. */
-#include <string.h>
 
 #include "active_set/active_set.h"
 #include "driver/driver.h"
 
-/* Whether the iterate is feasible where there is no objective: a solution, whatever the barrier
- * terms are; it is run->next then. */
+/* Returns whether the iterate is feasible where there is no objective: a solution, whatever the
+ * barrier terms are; it is run->next then. */
 static int at_root(hybrid_run *run) {
     const hybrid_plan *plan = run->plan;
     const hybrid_point *at = &run->at->of;
@@ -18,17 +17,17 @@ static int at_root(hybrid_run *run) {
     if (!run->options->feasibility) return 0;
     if (!(hybrid_norm_inf(plan->m, at->c) <= run->numbers->tol)) return 0;
     hybrid_copy_iterate(plan, &run->now, 0, root);
-    memset(root->y, 0, (size_t)plan->m * sizeof(double));
-    memset(root->z_lower, 0, (size_t)plan->n * sizeof(double));
-    memset(root->z_upper, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->m, root->y);
+    hybrid_zero(plan->n, root->z_lower);
+    hybrid_zero(plan->n, root->z_upper);
     root->tiny = 1;
     hybrid_iterate_residuals(run, at, root, &residuals);
     return hybrid_merit(run->numbers, &residuals) <= 1.0;
 }
 
-/* Where rows depend on each other a step moves y by up to |c| / epsilon, and no later one back:
- * multipliers of least squares take the place of implausible ones. Not of more rows than unknowns,
- * where such multipliers lead to a root as a penalty does. */
+/* Replaces implausible multipliers of dependent rows by multipliers of least squares: a step moves
+ * y by up to |c| / epsilon, and no later one back. Not of more rows than unknowns, where such
+ * multipliers lead to a root as a penalty does. */
 static void renew_multipliers(hybrid_run *run) {
     const int m = run->plan->m;
     if (!run->state->rows_dependent || m > run->plan->n) return;

@@ -10,8 +10,8 @@
  * 300, 10 after 400 and 11 after 600. */
 #define HYBRID_PATIENCE 200
 #define HYBRID_PATIENCE_AT_FIRST 400
-/* How far bounds are widened, relative, where there may be no interior (Waechter and Biegler 2006,
- * section 3.5, "bound_relax_factor"), and the first nu and the distance from the bounds then. */
+/* Relative widening of bounds that may have no interior (Waechter and Biegler 2006, section 3.5,
+ * "bound_relax_factor"), and the first nu and the distance from the bounds then. */
 #define HYBRID_RELAXATION 1e-8
 #define HYBRID_RELAXED_NU 100.0
 #define HYBRID_RELAXED_PUSH 0.25
@@ -23,7 +23,7 @@
 /* Steps of the active-set method for perturbed equations. */
 #define HYBRID_PERTURBED_STEPS 20
 
-/* What one run begins with; its x0 is the solver's `start`. */
+/* The start of one run; its x0 is the solver's `start`. */
 typedef struct {
     hybrid_run_options how;
     hybrid_run_setup setup;
@@ -46,8 +46,9 @@ typedef struct {
 /* Runs of a solve at most, but for the opening. */
 #define HYBRID_RUNS 32
 
-/* The rank of a point: its class first; of feasible ones that whose f is less by a thousandth and
- * whose violation is no larger; then the error, or of infeasible ones the violation. */
+/* The rank of a point: its class first. Of feasible ones the point is better whose f is less by a
+ * thousandth and whose violation is no larger. Then the error decides, of infeasible ones the
+ * violation. */
 typedef struct {
     int kind;
     double f, violation, value;

@@ -52,7 +52,7 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
-    memset(solver->none, 0, (size_t)hybrid_max_int(plan->n_x, plan->n_g) * sizeof(double));
+    hybrid_zero(hybrid_max_int(plan->n_x, plan->n_g), solver->none);
     return solver;
 }
 
@@ -79,7 +79,7 @@ static double seconds_left(const hybrid_solver *solver) {
     return solver->given->max_time - (hybrid_time(solver->functions) - solver->began);
 }
 
-/* Whether there are no steps, or no time, left. */
+/* Returns whether there are no steps, or no time, left. */
 static int is_spent(const hybrid_solver *solver) {
     return solver->answer->steps >= solver->given->max_iter || !(seconds_left(solver) > 0.0) ||
            hybrid_is_ended(solver->functions);
@@ -139,14 +139,14 @@ static int is_refused(int status) {
     return status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN;
 }
 
-/* Whether SQP has led to nothing, so that the interior-point method is due. */
+/* Returns whether SQP has led to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
     return status == HYBRID_NO_GUESS || status == HYBRID_UNDEFINED || status == HYBRID_NO_SET ||
            status == HYBRID_NOT_NEARER;
 }
 
-/* Where SQP has led to a feasible point at least, that is better than the start, it is a candidate
- * for the answer: a limit may end the solve before the interior-point method finds one. */
+/* Keeps a feasible point of SQP that is better than the start as a candidate for the answer: a
+ * limit may end the solve before the interior-point method finds one. */
 static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     const hybrid_answer *found = &solver->found;
     if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
@@ -282,9 +282,9 @@ static int follow_negative_curvature(hybrid_solver *solver, int sign) {
 }
 
 /* Leaves saddle points and maxima, one after another, as long as that leads to lower ones. The
- * inertia is looked at where no factorization of the run has shown it, or where the gradient of f
- * at the start hardly exceeded the tolerance, which many points meet then; not where given
- * multipliers are those of a solution. */
+ * inertia is computed if no factorization of the run has shown it. It is also computed if the
+ * gradient of f at the start hardly exceeded the tolerance, which many points meet then. Not if
+ * given multipliers are those of a solution. */
 static void leave_saddles(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     const int warm = answer->method == HYBRID_ACTIVE_SET;

@@ -9,7 +9,6 @@
  *
  * the size of the terms of J'u, and of what they change by after a move of the size of w. */
 #include <math.h>
-#include <string.h>
 
 #include "feasibility/feasibility.h"
 
@@ -25,8 +24,8 @@ static void violations(const hybrid_form *form, const hybrid_point *at, double *
         if (!(fabs(v[i]) > least)) v[i] = 0.0;
 }
 
-/* Whether y is a subgradient of |v|_1: of one size and the sign of v at every violated row, and no
- * larger at the others. */
+/* Returns whether y is a subgradient of |v|_1: of one size and the sign of v at every violated
+ * row, and no larger at the others. */
 static int is_subgradient(const hybrid_form *form, const double *v, const double *y) {
     const hybrid_plan *plan = form->plan;
     double force = hybrid_norm_inf(plan->m, y), most = 0.0;
@@ -98,13 +97,13 @@ double hybrid_violation_slope(hybrid_form *form, const hybrid_point *at, const d
     double *v = work, *u = v + n_g, *slope = u + n_g, *rest = slope + plan->n_x, size, bend;
     violations(form, at, v);
     if (y && !is_subgradient(form, v, y)) return 1.0;
-    memset(u, 0, (size_t)n_g * sizeof(double));
+    hybrid_zero(n_g, u);
     for (int i = 0; i < plan->m; i++) {
         int row = plan->row_at[i];
         double scale = form->scale_c[i];
         u[row] = y ? scale * y[i] : scale * scale * v[row];
     }
-    memset(slope, 0, (size_t)plan->n_x * sizeof(double));
+    hybrid_zero(plan->n_x, slope);
     for (int k = 0; k < plan->nnz_J; k++)
         slope[plan->J_cols[k]] += at->raw_J[k] * u[plan->J_rows[k]];
     size = size_of_terms(plan, at->raw_J, J0, u, rest, rest + n_g);

@@ -14,14 +14,14 @@ void hybrid_begin_least_squares(hybrid_run *run, double theta);
  * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_least_squares_step(hybrid_run *run);
 
-/* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
- * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
+/* Called if steps lead no further. Ends at a root or at a stationary violation; else goes on with a
+ * smaller nu, by far if the violation is clearly stationary. Returns a status. */
 int hybrid_end_least_squares(hybrid_run *run);
 /* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
 int hybrid_accept_least_squares(hybrid_run *run, double alpha, double damping);
 /* Multipliers z of all bounds: at the start, and where those before belong to a point far away. */
 void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate *it);
-/* Whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
+/* Returns whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
 int hybrid_is_stationary(hybrid_run *run, const double *y);
 
 /* Numbers of the work of hybrid_violation_slope. */

@@ -18,7 +18,8 @@ static double objective_of(const hybrid_run *run, const hybrid_trial *trial) {
     return 0.5 * hybrid_dot(run->plan->m, c, c) - run->search.nu * trial->logs;
 }
 
-/* What the quadratic model says the step gains. `slope`: of the value; W: NULL for none. */
+/* The decrease that the quadratic model predicts for a step. `slope`: of the objective; W: NULL for
+ * none. */
 static double predicted_decrease(hybrid_run *run, const double *W, const double *D,
                                  const double *slope, const double *step) {
     const hybrid_plan *plan = run->plan;

@@ -1,6 +1,6 @@
-/* How the search for the least |c|_2 begins and ends. It begins strictly inside the bounds, and
- * ends at a root, at a point that the filter accepts, or where the violation is stationary: steps
- * lead no further, or hardly gain. */
+/* Begin and end of the search for the least |c|_2. It begins strictly inside the bounds. It ends at
+ * a root, at a point that the filter accepts, or at a stationary violation: steps lead no further,
+ * or hardly gain. */
 #include <math.h>
 
 #include "feasibility/feasibility.h"
@@ -11,8 +11,8 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
     search->slopes = hybrid_allocate(arena, hybrid_violation_slope_doubles(plan));
 }
 
-/* Slacks at the values of their rows, and w a little inside its bounds: next to them a barrier
- * lets an entry leave by no more than twice its distance a step. */
+/* Slacks get the values of their rows, and w moves a little inside its bounds. Next to them a
+ * barrier lets an entry leave by no more than twice its distance a step. */
 static void push_inside(hybrid_run *run, double theta) {
     hybrid_move_slacks(run->plan, &run->at->of, run->trial->of.w);
     hybrid_push_inside(&run->form, HYBRID_LEAST_SQUARES_PUSH * theta, run->trial->of.w);
@@ -109,9 +109,8 @@ static void move_bounds(hybrid_run *run, double alpha) {
     hybrid_reset_duals(form, &run->trial->of, search->nu, search->z_lower, search->z_upper);
 }
 
-/* Ends the search where the violation hardly falls any more, as where it tends to a limit at
- * infinity, and where steps from a stationary |c|_1 have found no stationary |c|_2. Returns a
- * status. */
+/* Ends the search if the violation hardly falls any more, as if it tends to a limit at infinity.
+ * Also if the steps from a stationary |c|_1 have found no stationary |c|_2. Returns a status. */
 static int progress_test(hybrid_run *run, double now) {
     const double slow = HYBRID_LEAST_SQUARES_SLOW * HYBRID_LEAST_SQUARES_SLOW; /* of squares */
     const int steps = run->search.steps + 1;

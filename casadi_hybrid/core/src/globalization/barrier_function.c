@@ -17,7 +17,7 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
             int i = from + k;
             double has_lower = form->has_lower[i], has_upper = form->has_upper[i];
             double under = form->lower[i] - w[i], over = w[i] - form->upper[i];
-            /* As exactly is the bound known, and so exactly is w. */
+            /* The bound is known as exactly as this, and so is w. */
             beyond[k] = (under > over ? under : over) - 2.0 * form->room[i];
             alone[k] = (has_lower - has_lower * has_upper) * below[i] +
                        (has_upper - has_lower * has_upper) * above[i];
@@ -27,7 +27,7 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
     }
 }
 
-/* What a trial is worth, after the evaluation of its functions. */
+/* Completes a trial after the evaluation of its functions. */
 static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
     const hybrid_form *form = &run->form;
     hybrid_point *at = &trial->of;

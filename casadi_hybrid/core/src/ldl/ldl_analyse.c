@@ -83,7 +83,7 @@ typedef struct tables {
         *child, *assembled, *entry, *home;
 } tables;
 
-/* Where each row of K comes in the order of elimination: front by front, group by group. */
+/* The position of each row of K in the order of elimination: front by front, group by group. */
 static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
     int fronts = *p->fronts, *after = p->begin, *members = p->where;
     for (int k = 0; k <= fronts; k++) t->first[k] = 0;
@@ -151,7 +151,7 @@ static void list(int f, const hybrid_graph *p, const tables *t) {
     t->below[f + 1] = count;
 }
 
-/* Where the entries of K and the rows of the children go in a front. */
+/* The places of the entries of K and of the rows of the children in a front. */
 static void locate(int f, const hybrid_graph *p, const tables *t) {
     const int begin = t->first[f], end = t->first[f + 1];
     for (int k = begin; k < end; k++) p->where[k] = k - begin;
@@ -163,8 +163,8 @@ static void locate(int f, const hybrid_graph *p, const tables *t) {
             t->local[k] = p->where[t->rest[k]];
 }
 
-/* Where the block of a front goes among those of its part that wait for their parents: two stacks
-   against each other, generations taking turns, so that it never stands on its children's. */
+/* The place of a front's block among those of its part that wait for their parents: two stacks
+ * against each other, generations taking turns, so that it never stands on its children's. */
 static void pile(int *side, const tables *t, hybrid_ldl *made) {
     int held[HYBRID_LDL_PARTS][2] = {{0}}, most[HYBRID_LDL_PARTS] = {0}, begin = 0;
     for (int f = made->fronts - 1; f >= 0; f--)

@@ -42,7 +42,7 @@ static const int *single(int p, int count, const int *below, const int *target, 
     return target;
 }
 
-/* The same for the rows at p and p + 1 together. */
+/* Two rows, at p and p + 1, together. */
 static const int *pair(int p, int count, const int *below, const int *target, int size,
                        const double *u, double *factor, double *mass, hybrid_inertia *found) {
     const double A = factor[p], B = factor[p + 1], C = factor[size + p], det = A * B - C * C;

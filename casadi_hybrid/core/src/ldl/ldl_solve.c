@@ -75,7 +75,7 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
     }
 }
 
-/* And up again: x becomes L^-T x. */
+/* Backward substitution: x becomes L^-T x. */
 static void up(const hybrid_ldl *s, const double *factor, const int *pivots, double *x, double *y) {
     int i;
     for (int number = s->fronts - 1; number >= 0; number--) {

@@ -1,6 +1,6 @@
-/* The pivoted QR decomposition, and eigenvectors by the implicit QL iteration on a tridiagonal matrix
- * (Golub and Van Loan, Matrix Computations, 4th ed., sections 5.4 and 8.3): of matrices so small
- * that calls of LAPACK would take longer. */
+/* The pivoted QR decomposition, and eigenvectors by the implicit QL iteration on a tridiagonal
+ * matrix (Golub and Van Loan, Matrix Computations, 4th ed., sections 5.4 and 8.3). The matrices are
+ * so small that calls of LAPACK would take longer. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* How many entries an array has. */
+/* The number of entries of an array. */
 #define HYBRID_COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 /* The larger and the smaller one; b where either is a NaN. */
@@ -40,8 +40,9 @@ int hybrid_all_finite(int count, const double *v);
 static inline int hybrid_block(int from, int count) {
     return count - from < HYBRID_BLOCK ? count - from : HYBRID_BLOCK;
 }
-/* Copies numbers. */
+/* to = from; v = 0. */
 void hybrid_copy(int count, const double *from, double *to);
+void hybrid_zero(int count, double *v);
 
 static inline double hybrid_norm2(int count, const double *v) {
     return sqrt(hybrid_dot(count, v, v));

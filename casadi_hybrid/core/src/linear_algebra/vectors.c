@@ -70,7 +70,7 @@ double hybrid_min_entry(int count, const double *v) {
     return hybrid_min(LEAST(least), found);
 }
 
-/* Of this many factors between 1/MIDDLE and MIDDLE the product is a number to all its digits. */
+/* The product of this many factors between 1/MIDDLE and MIDDLE does not overflow. */
 enum { FACTORS = 16 };
 #define MIDDLE 1e18
 
@@ -184,4 +184,8 @@ int hybrid_all_finite(int count, const double *v) {
 
 void hybrid_copy(int count, const double *from, double *to) {
     if (count) memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+void hybrid_zero(int count, double *v) {
+    if (count) memset(v, 0, (size_t)count * sizeof(double));
 }

@@ -27,9 +27,9 @@ void hybrid_push_inside(const hybrid_form *form, double push, double *w) {
     }
 }
 
-/* Such a point is away from most bounds, and these have multipliers: they say no working set. On
- * the central path z_upper - z_lower is nu (1/above - 1/below), so that nu is the sum of
- * |z_upper - z_lower| near over that of 1 - near / far, the distances to its bounds. */
+/* Such a point is away from most bounds, and these have multipliers, which name no working set. On
+ * the central path z_upper - z_lower is nu (1/above - 1/below). So nu is the sum of |z_upper -
+ * z_lower| near, over the sum of 1 - near / far, the distances to the bounds. */
 double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const double *z_lower,
                             const double *z_upper) {
     double products = 0.0, shares = 0.0;
@@ -53,8 +53,8 @@ double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const doub
                : 0.0;
 }
 
-/* Where there is no bound, `has` and z are 0 and the distance is 1: with these factors passes over
- * all entries need no branches. */
+/* Without a bound, `has` and z are 0 and the distance is 1: passes over all entries need no
+ * branches. */
 static void keep_near(int count, const double *has, const double *distance, double nu,
                       double *restrict z) {
     for (int i = 0; i < count; i++) {

@@ -1,15 +1,14 @@
-/* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
- * chosen; where those are in doubt it counts as singular. With entries that are pinned: where a
- * bound is active, w moves onto it and nothing else.
+/* K = [W + D, A'; A, -E], factored in a fixed order if that is accurate, else with chosen pivots.
+ * If those are in doubt, K counts as singular. Entries may be pinned: with a bound active, w moves
+ * onto it and nothing else.
  *
- * A solution x of K x = b is accurate where its residual r = b - K x is small beside b, or every
- * row of it beside what that row is summed up from: max |r|_i / (|K| |x| + |b|)_i is the least
- * relative change of the entries of K and b for which x is exact (Oettli and Prager, Numer. Math.
- * 6, 1964). Corrections by r make this small by a stable factorization, however ill-conditioned K
- * is (Skeel, Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989),
- * where the largest entry of r has long become rounding. */
+ * A solution x of K x = b has the residual r = b - K x. It is accurate if r is small beside b, or
+ * if every row of r is small beside the terms of that row. max |r|_i / (|K| |x| + |b|)_i is the
+ * least relative change of the entries of K and b for which x is exact (Oettli and Prager, Numer.
+ * Math. 6, 1964). Corrections by r make it small by a stable factorization, however ill-conditioned
+ * K is (Skeel, Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989).
+ * The largest entry of r has long become rounding then. */
 #include <math.h>
-#include <string.h>
 
 #include "primal_dual/primal_dual.h"
 
@@ -148,23 +147,23 @@ static void solve_fixed(const hybrid_plan *plan, const hybrid_kkt *kkt, const do
 void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
     double *held = kkt->room;
     int size = plan->n + plan->m;
-    memcpy(held, kkt->right, (size_t)size * sizeof(double));
+    hybrid_copy(size, kkt->right, held);
     if (!kkt->chosen) {
         solve_fixed(plan, kkt, held, kkt->right, held + size);
         return;
     }
-    memset(kkt->right, 0, (size_t)size * sizeof(double));
+    hybrid_zero(size, kkt->right);
     hybrid_ldl_correct(&plan->ldl, kkt->factor, kkt->pivots, held, kkt->right, held + size);
 }
 
-/* Solves by that factor and corrects by the residual of K. Returns its size, relative to the
- * right-hand side. Of a correction that has little to do it is not measured: it leaves such a part
- * of what it corrects as the solution before has left of the whole. */
+/* Solves by that factor and corrects by the residual of K. Returns the size of the residual,
+ * relative to the right-hand side. After a correction that has little to do, it is not measured:
+ * the square of the size before is returned. */
 static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     double *x = kkt->solution, *step = kkt->room, *room = step + size;
     double all = hybrid_norm_inf(size, kkt->right), error = INFINITY;
-    memcpy(x, kkt->right, (size_t)size * sizeof(double));
+    hybrid_copy(size, kkt->right, x);
     if (all == 0.0) return 0.0;
     solve_fixed(plan, kkt, kkt->right, x, room);
     for (int corrections = 0;; corrections++) {

@@ -13,7 +13,7 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
                   const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt) {
     double *K = kkt->K;
     int right;
-    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    hybrid_zero(plan->nnz_K, K);
     if (W)
         for (int k = 0; k < plan->lower_W; k++) K[plan->K_of_W[k]] = W[plan->lower_of_W[k]];
     for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
@@ -38,8 +38,8 @@ int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double 
     found = hybrid_solve_refined(plan, kkt);
     if (found && hybrid_is_accurate_step(plan, kkt)) found = 0;
     if (found == 3) found = hybrid_refine_rows(plan, kkt);
-    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
+    hybrid_copy(plan->n, kkt->solution, dw);
+    hybrid_copy(plan->m, kkt->solution + plan->n, dy);
     return found;
 }
 
@@ -56,7 +56,7 @@ int hybrid_hessian_of_run(hybrid_run *run) {
         hybrid_copy(run->plan->n_x, run->at->of.x, run->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
-    memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
+    hybrid_zero(run->plan->nnz_W, run->W);
     return HYBRID_SOLVED;
 }
 
@@ -79,10 +79,9 @@ void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const
     for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     hybrid_copy(plan->n, run->force, run->work);
     if (!plan->m) return;
-    memset(run->residual, 0, (size_t)plan->m * sizeof(double));
+    hybrid_zero(plan->m, run->residual);
     found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
-    if (found || !(hybrid_norm_inf(plan->m, y) <= run->options->lam_most))
-        memset(y, 0, (size_t)plan->m * sizeof(double));
+    if (found || !(hybrid_norm_inf(plan->m, y) <= run->options->lam_most)) hybrid_zero(plan->m, y);
 }
 
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {

@@ -1,8 +1,8 @@
-/* A KKT matrix whose Hessian has a full part of low rank, factored by that of its sparse part.
+/* A KKT matrix whose Hessian has a full part of low rank, factored by its sparse part.
  *
- * With W = H + U diag(w) U', H on the plan's pattern and U of a few columns, K = K0 + V diag(w) V'
- * for the K0 of H, where V is U without the rows that are pinned, and zero in the rows of A. By the
- * formula of Woodbury
+ * Let W = H + U diag(w) U', with H on the plan's pattern and U of a few columns. Then
+ * K = K0 + V diag(w) V' for the K0 of H, where V is U without the rows that are pinned, and zero in
+ * the rows of A. By the formula of Woodbury
  *
  *     K^-1 = K0^-1 - Z T^-1 Z',    Z = K0^-1 V,    T = diag(w)^-1 + V'Z.
  *
@@ -62,11 +62,11 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count) 
         double *column = low->V + (long long)k * n;
         int found;
         for (int p = 0; p < count; p++) column[kkt->pins[p]] = 0.0;
-        memcpy(kkt->right, column, (size_t)n * sizeof(double));
+        hybrid_copy(n, column, kkt->right);
         for (int i = n; i < size; i++) kkt->right[i] = 0.0;
         found = resolve_K0(plan, kkt);
         if (found > 1) return 2;
-        memcpy(low->Z + (long long)k * size, kkt->solution, (size_t)size * sizeof(double));
+        hybrid_copy(size, kkt->solution, low->Z + (long long)k * size);
     }
     if (decompose_T(plan, low)) return 2;
     kkt->inertia.negative = low->negative;
@@ -108,7 +108,7 @@ static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
     const double all = hybrid_norm_inf(size, kkt->right);
     double left = INFINITY, scale;
     int worst = 0;
-    memcpy(low->right, kkt->right, (size_t)size * sizeof(double));
+    hybrid_copy(size, kkt->right, low->right);
     for (int i = 0; i < size; i++) low->x[i] = 0.0;
     for (int corrections = 0; corrections <= HYBRID_CORRECTIONS; corrections++) {
         const int found = solve_once(plan, kkt);
@@ -118,10 +118,10 @@ static int resolve_K(const hybrid_plan *plan, hybrid_kkt *kkt) {
         hybrid_kkt_residual(plan, kkt, low->right, low->x, low->left);
         left = hybrid_norm_inf(size, low->left);
         if (left <= HYBRID_LDL_REFINED * all) break;
-        memcpy(kkt->right, low->left, (size_t)size * sizeof(double));
+        hybrid_copy(size, low->left, kkt->right);
     }
-    memcpy(kkt->right, low->right, (size_t)size * sizeof(double));
-    memcpy(kkt->solution, low->x, (size_t)size * sizeof(double));
+    hybrid_copy(size, low->right, kkt->right);
+    hybrid_copy(size, low->x, kkt->solution);
     if (worst) return worst;
     scale = hybrid_norm_inf(plan->nnz_K, kkt->K) * hybrid_norm_inf(size, low->x);
     return left <= HYBRID_LDL_REFINED * (all + scale) ? 0 : 3;

@@ -21,9 +21,9 @@ static int exponent_of(double value) {
     return exponent;
 }
 
-/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, so that
- * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
- * largest |entry| of W is none: so the weight is no less than that. */
+/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero. So a
+ * pinned entry moves by no more than rounding. A curvature of less than 2^-31 of the largest
+ * |entry| of W counts as zero: so the weight is no less than that entry. */
 static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
     const double least = ldexp(hybrid_norm_inf(plan->nnz_W, W), -31);
     int sum = 0, count = 0;
@@ -38,8 +38,8 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt
     return ldexp(1.0, 31 + (count ? sum / count : 0));
 }
 
-/* Whether rows depend on each other as far as chosen pivots can tell: then their multipliers would
- * move along a null space by what rounding makes of it. */
+/* Returns whether rows depend on each other as far as chosen pivots can tell. Then rounding would
+ * move their multipliers along a null space. */
 static int are_dependent(const hybrid_kkt *kkt) {
     return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_PIVOT_ROUNDING;
 }
@@ -54,7 +54,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         pins += pinned[i] != 0;
     }
     kkt->n_pins = pins;
-    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    hybrid_zero(plan->nnz_K, K);
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
         if (!pins || (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]]))
@@ -69,7 +69,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {
         weight = pinning(plan, W, kkt);
-        memcpy(kkt->soft, K, (size_t)plan->nnz_K * sizeof(double));
+        hybrid_copy(plan->nnz_K, K, kkt->soft);
         for (int p = 0; p < pins; p++) {
             int j = kkt->pins[p];
             for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
@@ -108,7 +108,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int p = 0; p < kkt->n_pins; p++) right[kkt->pins[p]] = move[kkt->pins[p]];
     found = hybrid_solve_refined(plan, kkt);
     if (found == 3) found = hybrid_refine_rows(plan, kkt);
-    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
+    hybrid_copy(plan->n, kkt->solution, dw);
+    hybrid_copy(plan->m, kkt->solution + plan->n, dy);
     return found;
 }

@@ -4,7 +4,7 @@
 
 #include "problem/problem.h"
 
-/* How one run differs from the others of its solve. */
+/* Settings of one run, by which it differs from the others of its solve. */
 typedef struct {
     double relaxation; /* how far bounds are widened, relative */
     double max_time;   /* seconds of this run; infinite: no limit */
@@ -42,8 +42,8 @@ typedef struct {
     int t;          /* steps so far */
 } hybrid_iterate;
 
-/* What a run leaves behind, in arrays of the caller's: hybrid_state_attach. x and the functions of
- * `best` are in the answer: where they run Python they may not be called again. */
+/* Result of a run, in arrays of the caller's: hybrid_state_attach. x and the functions of `best`
+ * are in the answer: functions that run Python may not be called again. */
 typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
      * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
@@ -65,8 +65,8 @@ typedef struct {
 
 /* Factors that have grown more say nothing certain of the inertia, where a pivot is in doubt. */
 #define HYBRID_GROWTH 1e7
-/* What the residual of a step may be, relative to the right-hand side: the filter tests every step,
- * and an error of this size only ends quadratic convergence there. */
+/* Largest residual of a step, relative to the right-hand side. The filter tests every step, and an
+ * error of this size only ends quadratic convergence there. */
 #define HYBRID_ROUGH 1e-6
 
 /* Most corrections of a solution by its residual, and, in a fixed order, the residual after whose
@@ -95,7 +95,8 @@ typedef struct {
 } hybrid_kkt;
 
 void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *kkt);
-/* Whether the last factorization is singular, or its pivots are in doubt, which is counted. */
+/* Returns whether the last factorization is singular, or its pivots are in doubt, which is
+ * counted. */
 int hybrid_is_doubtful(hybrid_kkt *kkt);
 /* Factors kkt->K; where weight > 0, in a fixed order kkt->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
@@ -103,12 +104,13 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
  * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3
  * where the solution is not accurate. */
 int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* Whether kkt->solution serves as a step, though it is not that accurate: the filter tests it. */
+/* Returns whether kkt->solution serves as a step, though it is not that accurate: the filter
+ * tests it. */
 int hybrid_is_accurate_step(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
  * it does not become so and does not serve: then K counts as singular. */
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* As hybrid_solve_refined, for K's nonzeros alone, without the part of low rank. */
+/* hybrid_solve_refined for K's nonzeros alone, without the part of low rank. */
 int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Completes the factorization of K's nonzeros where W has a part of low rank, with `count`
  * entries of w pinned. Returns as hybrid_factor. */
@@ -116,7 +118,7 @@ int hybrid_factor_low_rank(const hybrid_plan *plan, hybrid_kkt *kkt, int count);
 /* left = right - K x. */
 void hybrid_kkt_residual(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
                          const double *x, double *left);
-/* Whether kkt->solution is accurate; `residual`: its own, relative to kkt->right. */
+/* Returns whether kkt->solution is accurate; `residual`: its own, relative to kkt->right. */
 int hybrid_is_accurate(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual);
 /* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
  * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
@@ -153,10 +155,10 @@ typedef struct {
     double *gradient; /* of phi_nu */
 } hybrid_filter_pair;
 
-/* The optimality error E_nu for any nu: the least and the largest product of a multiplier and its
- * distance, and what these are scaled by; the larger of the other two parts. The sum of the
- * products is the duality gap. Bounds of a size known to less than the tolerance alone have no
- * product once they are met. */
+/* The optimality error E_nu for any nu, in parts: the least and the largest product of a multiplier
+ * and its distance, and the scale of products; the larger of the other two parts. The sum of the
+ * products is the duality gap. A bound whose size is known to less than the tolerance has no
+ * product once it is met. */
 typedef struct {
     double least, most, rest, scale, sum;
     int met; /* how many of such bounds are */
@@ -165,7 +167,7 @@ typedef struct {
 /* Points of a run at one time. */
 #define HYBRID_TRIALS 3
 
-/* What a run remembers of its iterates: for the limits, the progress test and the rows. */
+/* Memory of a run: for the limits, the progress test and the rows. */
 typedef struct {
     double best_merit;          /* the least of the largest residuals */
     double began, elapsed;      /* the clock at the first call; seconds since then */
@@ -305,13 +307,14 @@ int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double 
 /* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
 void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                              const double *z_upper, double *D);
-/* Whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 1) m numbers. */
+/* Returns whether a full A has a rank below its number of rows, to rounding; `dense`: (n + 1) m
+ * numbers. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
  * doubt. run->work has that vector, or its negative. */
 void hybrid_least_squares_y(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                             const double *z_upper, double *y);
-/* The same at the same point, for other z: on its factorization. */
+/* hybrid_least_squares_y at the same point for other z, on its factorization. */
 void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
                                   const double *z_upper, double *y);
 /* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity

@@ -103,11 +103,11 @@ void hybrid_place_form(const hybrid_plan *plan, hybrid_arena *arena, hybrid_form
 int hybrid_make_form(hybrid_form *form, hybrid_point *start);
 /* The first w: x0 within the bounds, and each slack its row there, within its own. */
 void hybrid_initial_w(const hybrid_form *form, hybrid_point *start);
-/* What the interior-point method needs of every bound: has_lower, has_upper, room. */
+/* Sets has_lower, has_upper and room, which the interior-point method needs. */
 void hybrid_find_bounds(hybrid_form *form);
-/* And of every iterate: its distances to them. */
+/* Sets the distances of a point to its bounds. */
 void hybrid_distances(const hybrid_form *form, hybrid_point *point);
-/* As exactly are an entry's bounds known. */
+/* The accuracy of an entry's bounds. */
 static inline double hybrid_room(double lower, double upper) {
     const double size = hybrid_min(fabs(lower), fabs(upper));
     return HYBRID_FORM_ROOM * (size < INFINITY ? hybrid_max(size, 1.0) : 1.0);
@@ -118,7 +118,8 @@ static inline double hybrid_distance(double lower, double upper, double room) {
     distance = distance < INFINITY ? distance : 1.0;
     return distance < room ? room : distance;
 }
-/* Whether a bound that is known to less than the tolerance alone is met as exactly as it can be. */
+/* Returns whether a bound that is known to less than the tolerance alone is met as exactly as it
+ * can be. */
 static inline int hybrid_is_met_bound(double room, double distance, double tol) {
     return room > tol && distance <= room;
 }
@@ -132,7 +133,7 @@ void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double 
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL
  * for none. Returns 0, or 1 where they are not defined. */
 int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_x);
-/* The same of a trial point: f and c alone where there is a function for these. */
+/* The functions of a trial point: f and c alone if there is a function for these. */
 int hybrid_evaluate_values(hybrid_form *form, hybrid_point *point);
 /* The Hessian of objective f + y'c, scaled, into W. Returns 0, or 1 where it is not defined. */
 int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, double objective,
@@ -142,8 +143,8 @@ void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
                              hybrid_secants *secants);
 /* Keeps the last point alone. Returns whether there were others; NULL has none. */
 int hybrid_drop_secants(hybrid_secants *secants);
-/* The Hessian of objective f + lam'g as far as the points have shown it: the nonzeros in `H`, and
- * what larger blocks have besides their diagonal in `low`. There is one point at least. */
+/* The Hessian of objective f + lam'g as far as the points have shown it. Its nonzeros are in `H`;
+ * the rest of larger blocks, beside their diagonal, is in `low`. There is one point at least. */
 void hybrid_secant_hessian(const hybrid_plan *plan, const hybrid_secants *secants,
                            double objective, const double *lam, double *H, hybrid_low_rank *low);
 void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_low_rank *low);
@@ -163,7 +164,7 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             const double *z_lower, const double *z_upper, double *lam_x,
                             double *lam_g);
 
-/* Whether the solve is to end: then nothing is evaluated any more. */
+/* Returns whether the solve is to end: then nothing is evaluated any more. */
 static inline int hybrid_is_ended(const hybrid_functions *functions) {
     return functions->observer && functions->observer->ended;
 }
@@ -171,7 +172,7 @@ static inline int hybrid_is_ended(const hybrid_functions *functions) {
 void hybrid_clear_counts(hybrid_answer *answer);
 /* Seconds, 0 where there is no clock. */
 double hybrid_time(const hybrid_functions *functions);
-/* Whether that is `until`, or later; the clock is not read where that is INFINITY. */
+/* Returns whether that is `until`, or later; the clock is not read where that is INFINITY. */
 int hybrid_is_late(const hybrid_functions *functions, double until);
 
 /* Entry j of A'y: here, since a call for each would take as long again. */
@@ -220,13 +221,13 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
  * there are variables, and rows, and is left with the slope of L by x. */
 void hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                          const double *lam_g, double *work, hybrid_residuals *found);
-/* The same for multipliers of the form, of which those sizes are known. Where all are the user's
- * own, that is all there is to be known, and `work` is not left with a slope. Returns whether
- * rounding may explain one that is too large. */
+/* The residuals for multipliers of the form, of which those sizes are known. If all values are the
+ * user's own, no more is needed, and `work` is not left with a slope. Returns whether rounding may
+ * explain one that is too large. */
 int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const double *y,
                         const hybrid_bound_multipliers *held, const hybrid_sizes *sizes,
                         double *work, hybrid_residuals *found);
-/* Whether rounding may explain a residual that is too large: 0 for none. */
+/* Returns whether rounding may explain a residual that is too large: 0 for none. */
 int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_g,
                            const hybrid_residuals *found);
 /* The largest |multiplier| (distance to the bound that its sign points to). Where the terms of A'y
@@ -240,7 +241,7 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
 /* Copies the point and its first derivatives to the answer, with the sizes of what is there. */
 void hybrid_copy_to_answer(const hybrid_form *form, const hybrid_point *at);
 
-/* Of each row |g| + |J||x|: what its rounding is proportional to. */
+/* |g| + |J||x| of each row: its rounding is proportional to that. */
 void hybrid_row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *sizes);
 /* Leaves out of *found, the residuals as they are, what rounding explains. `slope`: as
  * hybrid_residuals_at leaves it, and overwritten; in it and in `sizes` there is room for as many
@@ -248,25 +249,25 @@ void hybrid_row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *s
 void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                               const double *lam_g, double *slope, double *sizes,
                               hybrid_residuals *found);
-/* Where a Newton step from a point, by the Hessian as it is, is no more than rounding of w, and
- * within the tolerance in each entry: the largest terms of grad f, whose rounding explains a slope
- * there; else 0. They are taken as |W||w|, those of a row as |J||x|; not of entries that a bound
- * holds: `pinned` ones, and where `D` exceeds the curvature. Either may be NULL. */
+/* The largest terms of grad f, whose rounding explains a slope after a Newton step from a point; 0
+ * if the step is more than rounding of w, or more than the tolerance in an entry. Terms are taken
+ * as |W||w|, those of a row as |J||x|. Entries that a bound holds do not count: `pinned` ones, and
+ * those whose `D` exceeds the curvature. Either may be NULL. */
 double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const double *W,
                       const double *D, const int *pinned, const double *dw);
-/* Whether all bounds are met to 1e-6, or to rounding of the terms of a row up to `cap`: what can be
- * known where x is large. `sizes`: work, n_g numbers. */
+/* Returns whether all bounds are met to 1e-6, or to rounding of the terms of a row up to `cap`: no
+ * more can be known of a large x. `sizes`: work, n_g numbers. */
 int hybrid_is_feasible(const hybrid_plan *plan, const hybrid_numbers *of, const hybrid_point *at,
                        double cap, double *sizes);
-/* Whether f falls in proportion to x: the slope of f along x is a part of f itself. */
+/* Returns whether f falls in proportion to x: the slope of f along x is a part of f itself. */
 int hybrid_falls_outwards(const hybrid_plan *plan, const hybrid_point *at);
 /* The ray test at a point: HYBRID_UNBOUNDED, HYBRID_DIVERGED, or HYBRID_SOLVED where it says
  * nothing. `merit`: the largest residual there in units of its tolerance; `sizes`: work, n_g
  * numbers; `far`: overwritten. */
 int hybrid_ray_test(hybrid_form *form, const hybrid_point *at, double merit, double *sizes,
                     hybrid_point *far, hybrid_ray *ray);
-/* Whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit, HYBRID_DIVERGED; else
- * HYBRID_SOLVED. */
+/* Returns whether f < -limit at a feasible point, HYBRID_UNBOUNDED, or |x| > limit,
+ * HYBRID_DIVERGED; else HYBRID_SOLVED. */
 int hybrid_divergence_test(const hybrid_plan *plan, const hybrid_numbers *numbers,
                            const hybrid_point *at, double limit, double *sizes);
 

@@ -18,13 +18,12 @@
  * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are the
  * part of low rank.
  */
-#include <string.h>
 
 #include "problem/problem.h"
 
 enum { PAIRS = HYBRID_QUASI_NEWTON_PAIRS, POINTS = PAIRS + 1 };
 
-/* What of the caller's memory is what; one block at a time has its updates there. */
+/* Parts of the caller's memory; one block at a time has its updates there. */
 typedef struct {
     double *slopes; /* n_x each, the oldest first */
     double *R;      /* of the block: r_k; behind the step, which is as long as the block */
@@ -39,7 +38,7 @@ static int size_of(const hybrid_plan *plan, int block) {
     return plan->block_starts[block + 1] - plan->block_starts[block];
 }
 
-/* Whether it has no more than its diagonal in the pattern. */
+/* Returns whether it has no more than its diagonal in the pattern. */
 static int is_large(const hybrid_plan *plan, int block) {
     int first = plan->members[plan->block_starts[block]];
     return plan->H_starts[first + 1] - plan->H_starts[first] < size_of(plan, block);
@@ -88,9 +87,9 @@ void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
     secants->last = secants->count ? (secants->last + 1) % POINTS : 0;
     if (secants->count < POINTS) secants->count++;
     to = point(plan, secants, secants->count - 1);
-    memcpy(to, at->x, (size_t)n * sizeof(double));
-    memcpy(to + n, at->raw_gradient, (size_t)n * sizeof(double));
-    memcpy(to + 2LL * n, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    hybrid_copy(n, at->x, to);
+    hybrid_copy(n, at->raw_gradient, to + n);
+    hybrid_copy(plan->nnz_J, at->raw_J, to + 2LL * n);
 }
 
 int hybrid_drop_secants(hybrid_secants *secants) {
@@ -157,7 +156,7 @@ static void fill(const hybrid_plan *plan, const updates *of, int pairs, int size
     }
 }
 
-/* The identity there, and the rest as the part of low rank, by columns of weight 1 or -1: r_k
+/* Adds the identity there, and the rest as the part of low rank, by columns of weight 1 or -1. r_k
  * becomes as short as the steps, and columns of very different sizes would look like a singular
  * matrix. */
 static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, int size,
@@ -167,7 +166,7 @@ static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, i
         const double *r = of->R + (long long)k * size, length = sqrt(fabs(of->w[k]));
         double *column = low->U + (long long)low->rank * plan->n;
         if (of->w[k] == 0.0) continue;
-        memset(of->whole, 0, (size_t)plan->n_x * sizeof(double));
+        hybrid_zero(plan->n_x, of->whole);
         for (int i = 0; i < size; i++) of->whole[members[i]] = length * r[i];
         for (int i = 0; i < plan->n_free; i++) column[i] = of->whole[plan->free_at[i]];
         for (int i = plan->n_free; i < plan->n; i++) column[i] = 0.0;

@@ -1,16 +1,18 @@
-/* When iterates that run away prove that f falls without bound, and when they prove nothing.
+/* The proof by iterates that run away that f falls without bound.
  *
- * Beyond |x| = 1e10 a feasible point with f < 0 that falls outwards is the proof, where no finite
- * bound of a variable or a row lies ahead on the ray through it, and f is still lower where the ray
- * has left the range of numbers in use, at |x| = 1e20. Feasible means within 1e-2 at most:
- * further out rounding alone may exceed that, and then a point counts that is feasible to 100 u of
- * the terms of each row, if a nearer one (|x| >= 1e3), where constants are not yet lost in
- * rounding, was feasible with a larger f: infeasible problems do not have one. Residuals within
- * the tolerances are no argument against it where f falls ever more slowly: such a point is a
- * solution only if the iterates have come to rest, |x| <= |x before|, or f does not fall any more
- * in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards beyond 1e10 and prove
- * nothing diverge.
- */
+ * Beyond |x| = 1e10 a feasible point with f < 0 that falls outwards is the proof, on two
+ * conditions. No finite bound of a variable or a row lies ahead on the ray through the point. And f
+ * is still lower at |x| = 1e20, outside the range of numbers in use.
+ *
+ * Feasible means within 1e-2 at most. Further out rounding alone may exceed that. Then a point
+ * counts that is feasible to 100 u of the terms of each row, if a nearer one was feasible with a
+ * larger f. That one has |x| >= 1e3, where constants are not yet lost in rounding. Infeasible
+ * problems do not have one.
+ *
+ * Residuals within the tolerances are no argument against the proof: f may fall ever more slowly.
+ * Such a point is a solution only if the iterates have come to rest, |x| <= |x before|, or if f
+ * does not fall any more in proportion to x, -grad f'x < 0.01 |f|. Iterates that go on outwards
+ * beyond 1e10 and prove nothing diverge. */
 #include <math.h>
 
 #include "problem/problem.h"
@@ -33,10 +35,11 @@ int hybrid_is_feasible(const hybrid_plan *plan, const hybrid_numbers *of, const 
     return 1;
 }
 
-/* Whether the ray from x outwards ends: at a finite bound of a variable or a row ahead, or where f
- * is no lower any more. A row counts that changes along the ray about as fast as x can change it;
- * if it is curved, only where its bound is that far away, since iterates may follow it outwards.
- * Functions that are not defined far out say nothing. `far` is overwritten; `steep`: n_g numbers. */
+/* Returns whether the ray from x outwards ends: at a finite bound of a variable or a row ahead, or
+ * where f is no lower any more. A row counts if it changes along the ray about as fast as x can
+ * change it. A curved row counts only if its bound is that far away, since iterates may follow it
+ * outwards. Functions that are not defined far out say nothing. `far` is overwritten; `steep`: n_g
+ * numbers. */
 static int ray_ends(hybrid_form *form, const hybrid_point *at, double reach, hybrid_point *far,
                     double *steep) {
     const hybrid_plan *plan = form->plan;

@@ -1,8 +1,7 @@
-/* How far a point is from a solution: the scaled error E_0 (Waechter and Biegler 2006, eq. 5), and
- * in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
+/* Residuals of a point: the scaled error E_0 (Waechter and Biegler 2006, eq. 5), and three in the
+ * user's units. These are the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
  * products of multipliers and distances, each in the largest entry. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
@@ -103,10 +102,10 @@ void hybrid_copy_to_answer(const hybrid_form *form, const hybrid_point *at) {
     double of_x = hybrid_norm_inf(plan->n_x, answer->lam_x);
     double of_g = hybrid_norm_inf(plan->n_g, answer->lam_g);
     double slope = hybrid_norm_inf(plan->n_x, at->raw_gradient);
-    memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
-    memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    hybrid_copy(plan->n_x, at->x, answer->x);
+    hybrid_copy(plan->n_g, at->raw_g, answer->g);
+    hybrid_copy(plan->n_x, at->raw_gradient, answer->gradient);
+    hybrid_copy(plan->nnz_J, at->raw_J, answer->J);
     answer->largest_lam = of_x > of_g ? of_x : of_g;
     answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_LAM * hybrid_max(slope, 1.0);
 }

@@ -5,7 +5,6 @@
  * as far as the terms themselves are plausible. Implausible ones make a residual of their rounding,
  * however small their sum is. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
@@ -44,9 +43,9 @@ static double violation_of_rows(const hybrid_form *form, const hybrid_point *at,
     return found;
 }
 
-/* The largest entry of the slope that counts: multipliers explain rounding only as far as they
- * are needed to balance the objective's slope, and beyond that they hide it: an entry is no smaller
- * than the rounding of its implausible terms. */
+/* The largest entry of the slope that counts. Multipliers explain rounding only as far as they are
+ * needed to balance the objective's slope; beyond that they hide it. So an entry is no smaller than
+ * the rounding of its implausible terms. */
 static double stationarity_of(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                               const double *lam_g, const double *slope, double *sizes) {
     const hybrid_plan *plan = form->plan;
@@ -95,14 +94,14 @@ static double products_of_equations(const hybrid_form *form, const hybrid_point 
     return found;
 }
 
-/* That for variables and rows, of plausible multipliers. */
+/* The largest product of variables and rows that counts, with plausible multipliers. */
 static double products_of(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
                           const double *lam_g, double *steep, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = multiplier_limit(plan, at);
     double by_x, by_g;
-    memset(steep, 0, (size_t)plan->n_g * sizeof(double));
+    hybrid_zero(plan->n_g, steep);
     for (int k = 0; k < plan->nnz_J; k++)
         if (fabs(at->raw_J[k]) > steep[plan->J_rows[k]])
             steep[plan->J_rows[k]] = fabs(at->raw_J[k]);
@@ -135,7 +134,7 @@ double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const d
     return found / form->scale_f;
 }
 
-/* Which residuals are in doubt. */
+/* Residuals in doubt. */
 enum { ROWS = 1, SLOPE = 2, PRODUCTS = 4 };
 
 int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_g,

@@ -1,18 +1,17 @@
-/* How the standard form of a solve begins: its numbers are checked, f and the rows scaled by
- * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8), bounds
- * scaled and widened, and the first w made. */
+/* The standard form of a solve at its start. Its numbers are checked; f and the rows are scaled by
+ * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8). Bounds
+ * are scaled and widened, and the first w is made. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
-/* Whether a pair of bounds leaves no value between them. */
+/* Returns whether a pair of bounds leaves no value between them. */
 static int crossed(double lower, double upper) {
     return !(lower <= upper) | (lower == INFINITY) | (upper == -INFINITY);
 }
 
-/* Whether the numbers are such as can be solved with, and the bounds of the kinds that the plan
- * was made for. Returns a status. */
+/* Checks that the numbers can be solved with, and that the bounds are of the plan's kinds. Returns
+ * a status. */
 static int check_numbers(const hybrid_plan *plan, const hybrid_numbers *of) {
     int bad = 0, other = 0;
     for (int i = 0; i < plan->n_x; i++) {
@@ -66,7 +65,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     }
 }
 
-/* How far a relaxation moves a bound. */
+/* The distance by which a relaxation moves a bound. */
 static double widening(double bound, double relaxation, double most) {
     return hybrid_min(relaxation * hybrid_max(fabs(bound), 1.0), most);
 }
@@ -114,14 +113,14 @@ static int evaluate_start(hybrid_form *form, hybrid_point *start) {
     const hybrid_numbers *of = form->numbers;
     if (!hybrid_call_first(form, start)) return 0;
     if (!form->placing) return 1;
-    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, form->clipped, start->x);
     if (!hybrid_call_first(form, start)) return 0;
     for (int i = 0; i < plan->n_x; i++) {
         double lower = of->lbx[i], upper = of->ubx[i];
         double room = HYBRID_FORM_START_INSIDE * hybrid_min(upper - lower, 1.0);
         form->clipped[i] = hybrid_clamp(form->clipped[i], lower + room, upper - room);
     }
-    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, form->clipped, start->x);
     return hybrid_call_first(form, start);
 }
 
@@ -142,7 +141,7 @@ int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     int status = check_numbers(plan, of);
     if (status) return status;
     hybrid_clamp_vector(plan->n_x, of->x0, of->lbx, of->ubx, form->clipped);
-    memcpy(start->x, of->x0, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, of->x0, start->x);
     for (int i = 0; i < plan->n_x && plan->n_free < plan->n_x; i++)
         if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
     if (evaluate_start(form, start)) return HYBRID_UNDEFINED;
