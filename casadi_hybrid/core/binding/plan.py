@@ -177,7 +177,7 @@ def options_of(problem: Problem, limits: Limits) -> Any:
     functions, size = problem.functions, problem.n + problem.m
 
     def run(nu: float, patience: int, **others: bool) -> Any:
-        return C.hybrid_run_options(
+        return C.hybrid_phase_options(
             nu=nu, nu_min=floor_of(limits.scaled_tol), push=limits.bound_push,
             lam_most=limits.constr_mult_init_max, corrections=limits.max_soc,
             divergence=limits.divergence, patience=patience, dense=size <= _DENSE_LIMIT,

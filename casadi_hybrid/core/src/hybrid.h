@@ -13,7 +13,7 @@
  *
  *     hybrid_plan plan;            the structure of the problem, without numbers; made once
  *     hybrid_functions functions;  f, g and their derivatives, by pointers to functions
- *     hybrid_options options;      how runs begin; made once
+ *     hybrid_options options;      how phases begin; made once
  *     hybrid_numbers numbers;      start, parameters, bounds, multipliers, tolerances, limits
  *     hybrid_answer answer;        its arrays are the caller's
  *
@@ -68,7 +68,7 @@ typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, c
 /* One iterate as it is shown to an observer, in the user's units. */
 typedef struct {
     const double *row, *x, *g, *lam_x, *lam_g; /* HYBRID_ROW, n_x, n_g, n_x, n_g */
-    int restoring; /* whether the violation alone is being reduced */
+    int restoring;                             /* whether the violation alone is being reduced */
 } hybrid_view;
 
 /* The observer of a solve. Rows of iterates are written one after another into `rows`. If there is
@@ -84,18 +84,18 @@ typedef struct {
     void *self;
     double *rows;        /* HYBRID_ROW * capacity */
     int capacity, count; /* rows that there is room for, and that are written */
-    int before;          /* steps of the solve before this run */
+    int before;          /* steps of the solve before this phase */
     int last;            /* the step of the last row */
     int shown;           /* rows of this solve */
     int ended;           /* whether the solve is to end */
-    double seconds;      /* of the solve before this run */
+    double seconds;      /* of the solve before this phase */
     double asked;        /* the clock when `interrupted` was called last */
 } hybrid_observer;
 
 /* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
  * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. The caller's
- * memory. hybrid_sqp begins without points, and so does a run, but for one from multipliers nearby,
- * which goes on with those of the hybrid_sqp before it. */
+ * memory. hybrid_sqp begins without points, and so does a phase, but for one from multipliers
+ * nearby, which goes on with those of the hybrid_sqp before it. */
 typedef struct {
     double *doubles; /* as many as hybrid_secants_doubles says */
     int count, last; /* points that are known, and the place of the last */
@@ -182,7 +182,7 @@ typedef struct {
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-/* The status of a solve or a run, which is returned. */
+/* The status of a solve or a phase, which is returned. */
 enum {
     HYBRID_SOLVED = 0,
     HYBRID_OTHER_PATTERN = 1, /* bounds of other kinds than the plan was made for */
@@ -194,15 +194,15 @@ enum {
     HYBRID_BAD_NUMBERS = 7,   /* numbers that are not finite, or bounds that cross */
     HYBRID_NO_GUESS = 8,      /* neither multipliers nor a working set to begin with */
     HYBRID_BLOCKED = 10,      /* the filter accepts no step, or nothing improves any more */
-    HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 13,    /* f falls without bound: the last iterate of the run is the proof */
-    HYBRID_DIVERGED = 14,     /* the iterates go to infinity along points that prove nothing */
-    HYBRID_LATE = 15,         /* max_time */
-    HYBRID_STOPPED = 16       /* the observer has ended it */
+    HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the phase */
+    HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the phase */
+    HYBRID_UNBOUNDED = 13, /* f falls without bound: the last iterate of the phase is the proof */
+    HYBRID_DIVERGED = 14,  /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 15,      /* max_time */
+    HYBRID_STOPPED = 16    /* the observer has ended it */
 };
 
-/* The cause of a run's end with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+/* The cause of a phase's end with HYBRID_INFEASIBLE or HYBRID_STALLED. */
 enum {
     HYBRID_TINY_STEPS = 1,        /* the steps have become tiny */
     HYBRID_WRONG_INERTIA = 2,     /* no shift of the Hessian gives K m negative eigenvalues */
@@ -247,7 +247,7 @@ enum {
     HYBRID_NEGATIVE = 3     /* it has a negative direction, and no lower KKT point was found */
 };
 
-/* The method of a run. */
+/* The method of a phase. */
 enum {
     HYBRID_INTERIOR = 0,          /* the interior-point method */
     HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
@@ -262,8 +262,8 @@ typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
-/* The answer of a solve; its arrays are the caller's. Of a run, or of hybrid_sqp, what belongs to a
- * whole solve is left as it was: stop, point, method, runs, cause, stepped, step, x_undefined,
+/* The answer of a solve; its arrays are the caller's. Of a phase, or of hybrid_sqp, what belongs to
+ * a whole solve is left as it was: stop, point, method, phases, cause, stepped, step, x_undefined,
  * last, certificate, undefined, ended and rows. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
@@ -286,30 +286,30 @@ typedef struct {
     int doubts;                    /* factorizations and solutions in doubt, which
                                     * counted as singular */
     double in_firsts, in_seconds, in_values; /* seconds in them */
-    double elapsed;                /* seconds of the solve */
-    double moved;                  /* of SQP: largest |x - x0| */
-    double largest_lam;            /* the largest of |lam_x| and |lam_g| */
-    int huge;                      /* whether that is far more than the gradient of f needs */
-    int stop;                      /* HYBRID_STOP_...: why the solve has stopped */
-    int point;                     /* HYBRID_KKT_POINT, ...: what x is */
-    int method;                    /* HYBRID_INTERIOR, ...: what has found it */
-    int runs;                      /* that were made */
-    int order;                     /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
-    double newton;                 /* estimated distance of x from a solution, relative to
+    double elapsed;                          /* seconds of the solve */
+    double moved;                            /* of SQP: largest |x - x0| */
+    double largest_lam;                      /* the largest of |lam_x| and |lam_g| */
+    int huge;           /* whether that is far more than the gradient of f needs */
+    int stop;           /* HYBRID_STOP_...: why the solve has stopped */
+    int point;          /* HYBRID_KKT_POINT, ...: what x is */
+    int method;         /* HYBRID_INTERIOR, ...: what has found it */
+    int phases;         /* that were made */
+    int order;          /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
+    double newton;      /* estimated distance of x from a solution, relative to
                                     * max(1, |x|), where the gradient of f at the start hardly
                                     * exceeded tol; else NaN */
-    int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
-    int stepped;                   /* whether `step` is one */
-    double certificate;            /* the slope of the violation at x, between 0 (stationary) and
+    int cause;          /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
+    int stepped;        /* whether `step` is one */
+    double certificate; /* the slope of the violation at x, between 0 (stationary) and
                                     * 1; NaN where x is feasible */
-    int undefined;                 /* trial points where a function was not defined */
-    int ended;                     /* steps of the solve until the end of the run that found x */
-    int rows;                      /* iterates that the observer was shown */
+    int undefined;      /* trial points where a function was not defined */
+    int ended;          /* steps of the solve until the end of the phase that found x */
+    int rows;           /* iterates that the observer was shown */
 } hybrid_answer;
 
-/* --- The solve: all runs, one after another --------------------------------------------------- */
+/* --- The solve: all phases, one after another ------------------------------------------------- */
 
-/* Start and limits of a run. */
+/* Start and limits of a phase. */
 typedef struct {
     double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -317,25 +317,25 @@ typedef struct {
     double lam_most;   /* multipliers of a start from x0 are no larger, else zero: 1000 */
     int corrections;   /* most second-order corrections of a step: 4 */
     double divergence; /* largest |x| and -f of an iterate: 1e20 */
-    int patience;      /* steps of this run: 400 from x0, 200 from multipliers */
+    int patience;      /* steps of this phase: 400 from x0, 200 from multipliers */
     int near;          /* whether the multipliers are those of a problem nearby */
     int dense;         /* whether the rank of A at the start is found: for n_x + n_g <= 150 or so */
     int feasibility;   /* whether there is no objective */
-} hybrid_run_options;
+} hybrid_phase_options;
 
-/* The runs of a solve; `dense` is the same for all. */
+/* The phases of a solve; `dense` is the same for all. */
 typedef struct {
-    hybrid_run_options first; /* from x0 alone */
-    hybrid_run_options near;  /* from multipliers that did not lead on by active sets */
-    int linear;               /* whether g is affine */
+    hybrid_phase_options first; /* from x0 alone */
+    hybrid_phase_options near;  /* from multipliers that did not lead on by active sets */
+    int linear;                 /* whether g is affine */
 } hybrid_options;
 
 /* Bytes, doubles and ints of memory that hybrid_solve needs. */
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints);
-/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
+/* Solves, with the best point of all phases in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun; else the status of the run that has found the point. */
+ * was begun; else the status of the phase that has found the point. */
 int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);

@@ -24,17 +24,17 @@ typedef struct {
 typedef struct {
     hybrid_kkt kkt;
     hybrid_schur schur;
-    double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
-    double *dw, *dy;          /* its solution with the bounds pinned */
-    double *left, *along;     /* m: what it leaves of the rows; dy along a direction */
-    double *z;                /* n: multipliers of pinned bounds */
-    int *sides;               /* n: the set: 1 at a lower bound, 2 at an upper one, 0 at none */
-    int *wrong, count;        /* n: what is wrong with it, and how much: 1 and 2 below a lower and
+    double *W, *force;    /* nnz_W; n: the gradient of f + y'c */
+    double *dw, *dy;      /* its solution with the bounds pinned */
+    double *left, *along; /* m: what it leaves of the rows; dy along a direction */
+    double *z;            /* n: multipliers of pinned bounds */
+    int *sides;           /* n: the set: 1 at a lower bound, 2 at an upper one, 0 at none */
+    int *wrong, count;    /* n: what is wrong with it, and how much: 1 and 2 below a lower and
                                * above an upper bound, 3 where a multiplier has the wrong sign */
-    int regularization;       /* the first one of a singular KKT matrix that serves */
-    double shift;             /* what that adds to the diagonal of W */
-    double until;             /* the clock's time from which on nothing begins */
-    int *first_sides;         /* the first set that was solved */
+    int regularization;   /* the first one of a singular KKT matrix that serves */
+    double shift;         /* what that adds to the diagonal of W */
+    double until;         /* the clock's time from which on nothing begins */
+    int *first_sides;     /* the first set that was solved */
     double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
@@ -85,6 +85,6 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
 
 /* Goes on from a solution if rounding explains a part of its residuals. It takes a step or two on
  * the active set as long as these leave less to explain. */
-void hybrid_refine_solution(hybrid_run *run);
+void hybrid_refine_solution(hybrid_phase *phase);
 
 #endif

@@ -4,14 +4,14 @@
  *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0,
  *
  * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|) entry by entry. It is solved by the same Newton
- * step: `inner` is a run on (w, p, n), whose KKT matrix is that of the problem with p and n
+ * step: `inner` is a phase on (w, p, n), whose KKT matrix is that of the problem with p and n
  * eliminated. */
 #include <math.h>
 #include <string.h>
 
 #include "barrier/barrier.h"
 
-void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
+void hybrid_place_elastic(hybrid_arena *arena, hybrid_phase *outer) {
     const hybrid_plan *plan = outer->plan;
     hybrid_plan *own = &outer->elastic.plan;
     *own = *plan;
@@ -29,9 +29,9 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
         hybrid_place_point(plan, arena, &outer->elastic.bases[k].of);
 }
 
-void hybrid_make_elastic(hybrid_run *outer) {
+void hybrid_make_elastic(hybrid_phase *outer) {
     const hybrid_plan *plan = outer->plan;
-    hybrid_run *inner = outer->elastic.inner;
+    hybrid_phase *inner = outer->elastic.inner;
     hybrid_form *form = &inner->form;
     int n = plan->n, m = plan->m;
     memcpy(outer->elastic.rows, plan->A_rows, (size_t)plan->nnz_A * sizeof(int));
@@ -61,14 +61,14 @@ void hybrid_make_elastic(hybrid_run *outer) {
     for (int k = 0; k < HYBRID_TRIALS; k++) inner->trials[k].base = &outer->elastic.bases[k];
 }
 
-void hybrid_set_proximity(hybrid_run *outer, double nu) {
+void hybrid_set_proximity(hybrid_phase *outer, double nu) {
     for (int i = 0; i < outer->plan->n; i++) {
         double size = hybrid_max(fabs(outer->elastic.reference[i]), 1.0);
         outer->elastic.proximity[i] = sqrt(nu) / (size * size);
     }
 }
 
-void hybrid_evaluate_elastic(const hybrid_run *outer, hybrid_trial *trial) {
+void hybrid_evaluate_elastic(const hybrid_phase *outer, hybrid_trial *trial) {
     const hybrid_plan *plan = outer->plan;
     const hybrid_point *base = &trial->base->of;
     hybrid_point *at = &trial->of;
@@ -102,26 +102,26 @@ void hybrid_evaluate_elastic(const hybrid_run *outer, hybrid_trial *trial) {
     at->f = HYBRID_ELASTIC_RHO * sum + 0.5 * away;
 }
 
-int hybrid_try(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_run *outer = run->elastic.outer;
-    if (!outer) return hybrid_try_problem(run, trial);
+int hybrid_try(hybrid_phase *phase, hybrid_trial *trial) {
+    hybrid_phase *outer = phase->elastic.outer;
+    if (!outer) return hybrid_try_problem(phase, trial);
     hybrid_copy(outer->plan->n, trial->of.w, trial->base->of.w);
     if (hybrid_try_problem(outer, trial->base)) return 1;
     hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 
-int hybrid_complete(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_run *outer = run->elastic.outer;
-    if (!outer) return hybrid_complete_problem(run, trial);
+int hybrid_complete(hybrid_phase *phase, hybrid_trial *trial) {
+    hybrid_phase *outer = phase->elastic.outer;
+    if (!outer) return hybrid_complete_problem(phase, trial);
     if (!trial->base->of.partial) return 0;
     if (hybrid_evaluate_problem(outer, trial->base)) return 1;
     hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 
-int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon) {
-    hybrid_run *outer = inner->elastic.outer;
+int hybrid_elastic_factor(hybrid_phase *inner, double shift, double epsilon) {
+    hybrid_phase *outer = inner->elastic.outer;
     const hybrid_plan *plan = outer->plan;
     int n = plan->n, m = plan->m;
     const double *D = inner->D;
@@ -135,9 +135,9 @@ int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon) {
                          outer->elastic.penalty, &inner->kkt);
 }
 
-int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c, double *dw,
+int hybrid_elastic_solve(hybrid_phase *inner, const double *force, const double *c, double *dw,
                          double *dy) {
-    hybrid_run *outer = inner->elastic.outer;
+    hybrid_phase *outer = inner->elastic.outer;
     int n = outer->plan->n, m = outer->plan->m;
     const double *D = inner->D + n;
     const double *of_p = force + n, *of_n = of_p + m;
@@ -153,4 +153,3 @@ int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c
     }
     return 0;
 }
-

@@ -20,59 +20,60 @@ static double next_shift(const hybrid_iterate *it, double shift, double least) {
 
 /* Returns whether K without a shift shows the curvature of the problem: the barrier hardly adds
  * to that of entries whose bounds are not active, as it does far from a solution. */
-static int shows_curvature(const hybrid_run *run) {
-    const hybrid_iterate *it = &run->now;
-    const hybrid_point *at = &run->at->of;
+static int shows_curvature(const hybrid_phase *phase) {
+    const hybrid_iterate *it = &phase->now;
+    const hybrid_point *at = &phase->at->of;
     double added = 0.0;
-    if (run->identity || run->error.most > sqrt(run->numbers->tol)) return 0;
-    for (int i = 0; i < run->plan->n; i++)
+    if (phase->identity || phase->error.most > sqrt(phase->numbers->tol)) return 0;
+    for (int i = 0; i < phase->plan->n; i++)
         if (it->z_lower[i] <= at->below[i] && it->z_upper[i] <= at->above[i])
-            added = hybrid_max(added, run->D[i]);
-    return added <= HYBRID_INERTIA_BARRIER_CURVATURE * hybrid_norm_inf(run->plan->nnz_W, run->W);
+            added = hybrid_max(added, phase->D[i]);
+    return added <=
+           HYBRID_INERTIA_BARRIER_CURVATURE * hybrid_norm_inf(phase->plan->nnz_W, phase->W);
 }
 
-int hybrid_solve_direction(hybrid_run *run, const double *c, hybrid_direction *d) {
-    return run->elastic.outer
-               ? hybrid_elastic_solve(run, run->force, c, d->dw, d->dy)
-               : hybrid_solve_kkt(run->plan, run->force, c, &run->kkt, d->dw, d->dy);
+int hybrid_solve_direction(hybrid_phase *phase, const double *c, hybrid_direction *d) {
+    return phase->elastic.outer
+               ? hybrid_elastic_solve(phase, phase->force, c, d->dw, d->dy)
+               : hybrid_solve_kkt(phase->plan, phase->force, c, &phase->kkt, d->dw, d->dy);
 }
 
-int hybrid_factor_with_inertia(hybrid_run *run, hybrid_iterate *it, double least) {
-    const hybrid_form *form = &run->form;
-    const hybrid_plan *plan = run->plan;
-    const hybrid_point *at = &run->at->of;
-    const int dependent = run->state->rows_dependent && !run->elastic.outer;
+int hybrid_factor_with_inertia(hybrid_phase *phase, hybrid_iterate *it, double least) {
+    const hybrid_form *form = &phase->form;
+    const hybrid_plan *plan = phase->plan;
+    const hybrid_point *at = &phase->at->of;
+    const int dependent = phase->state->rows_dependent && !phase->elastic.outer;
     const double plain_epsilon = dependent ? HYBRID_INERTIA_DELTA_C : 0.0;
-    const double largest = run->at->theta > HYBRID_FEASIBLE_C ? HYBRID_INERTIA_FAR_DELTA_W_MAX
-                                                              : HYBRID_INERTIA_DELTA_W_MAX;
+    const double largest = phase->at->theta > HYBRID_FEASIBLE_C ? HYBRID_INERTIA_FAR_DELTA_W_MAX
+                                                                : HYBRID_INERTIA_DELTA_W_MAX;
     const int lessen = least == 0.0 && it->indefinite >= HYBRID_INERTIA_TURNS &&
                        it->served < HYBRID_INERTIA_TURNS;
     const double first = lessen ? it->shift / HYBRID_INERTIA_DECAY : least;
     double shift = first, epsilon = plain_epsilon;
     int singular = 0;
-    hybrid_barrier_diagonal(form, at, it->z_lower, it->z_upper, run->D);
-    for (int i = 0; i < plan->n && run->identity; i++) run->D[i] += 1.0;
+    hybrid_barrier_diagonal(form, at, it->z_lower, it->z_upper, phase->D);
+    for (int i = 0; i < plan->n && phase->identity; i++) phase->D[i] += 1.0;
     for (;;) {
-        int found = run->elastic.outer
-                        ? hybrid_elastic_factor(run, shift, epsilon)
-                        : hybrid_factor(plan, run->W, run->D, shift, at->A, epsilon, 0, &run->kkt);
+        int found = phase->elastic.outer ? hybrid_elastic_factor(phase, shift, epsilon)
+                                         : hybrid_factor(plan, phase->W, phase->D, shift, at->A,
+                                                         epsilon, 0, &phase->kkt);
         form->answer->factors++;
-        if (found == 0) found = hybrid_solve_direction(run, at->c, &run->direction);
+        if (found == 0) found = hybrid_solve_direction(phase, at->c, &phase->direction);
         if (found == 0) {
             it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
             it->served = shift == first ? it->served + 1 : 0;
             if (shift > 0.0) it->shift = shift;
-            run->damped = shift > 0.0 || run->identity || run->elastic.outer;
-            if (least == 0.0) it->curved = shift == 0.0 && shows_curvature(run);
+            phase->damped = shift > 0.0 || phase->identity || phase->elastic.outer;
+            if (least == 0.0) it->curved = shift == 0.0 && shows_curvature(phase);
             return HYBRID_SOLVED;
         }
         singular |= found == 2 && shift == least;
-        if (epsilon == 0.0 && (found == 2 || run->kkt.inertia.negative < plan->m)) {
+        if (epsilon == 0.0 && (found == 2 || phase->kkt.inertia.negative < plan->m)) {
             epsilon = HYBRID_INERTIA_DELTA_C;
             continue;
         }
         if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
         shift = next_shift(it, shift, least);
-        if (!(shift <= largest)) return hybrid_fail(run, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
+        if (!(shift <= largest)) return hybrid_fail(phase, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }
 }

@@ -1,6 +1,6 @@
 /* The barrier parameter: nu becomes max(floor, min(kappa nu, nu^theta)) as long as E_nu is at most
- * kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). And the progress test: a run ends that does
- * not improve any more. */
+ * kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). And the progress test: a phase ends that
+ * does not improve any more. */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -13,15 +13,15 @@ double hybrid_next_nu(double nu, double nu_min) {
 }
 
 /* After a start from given multipliers: the nu of one without, where the Hessian is indefinite. */
-static void raise_nu_at_saddle(hybrid_run *run, hybrid_iterate *it) {
-    const hybrid_form *form = &run->form;
-    const hybrid_point *at = &run->at->of;
-    double start = run->options->nu;
-    if (!run->options->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_WARM_FAR)) return;
+static void raise_nu_at_saddle(hybrid_phase *phase, hybrid_iterate *it) {
+    const hybrid_form *form = &phase->form;
+    const hybrid_point *at = &phase->at->of;
+    double start = phase->options->nu;
+    if (!phase->options->near || (it->nu != start && it->nu != HYBRID_BARRIER_NU_WARM_FAR)) return;
     if (it->indefinite < (it->nu == start ? HYBRID_BARRIER_SADDLE_STEPS : 1)) return;
     hybrid_set_barrier(it, HYBRID_BARRIER_NU_START);
     hybrid_to_central_path(form, at, it);
-    hybrid_kkt_error(form, at, it, run->Aty, &run->error);
+    hybrid_kkt_error(form, at, it, phase->Aty, &phase->error);
 }
 
 void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double error) {
@@ -36,16 +36,16 @@ void hybrid_mark_progress(hybrid_iterate *it, double theta, double f, double err
     it->reference = (hybrid_progress){it->nu, theta, f, error, it->t, 1, 0};
 }
 
-void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it) {
-    const hybrid_error *error = &run->error;
-    const double wide = run->history.wide;
+void hybrid_update_barrier(hybrid_phase *phase, hybrid_iterate *it) {
+    const hybrid_error *error = &phase->error;
+    const double wide = phase->history.wide;
     double nu, of_nu;
     int held;
-    raise_nu_at_saddle(run, it);
+    raise_nu_at_saddle(phase, it);
     nu = it->nu;
     /* The floor falls if the scaled error is met and the unscaled residuals or the gap are not. */
     if (wide > 1.0) it->nu_min = hybrid_min(it->nu_min, nu / wide);
-    else if (hybrid_error_at(error, 0.0) <= run->numbers->tol && nu <= it->nu_min)
+    else if (hybrid_error_at(error, 0.0) <= phase->numbers->tol && nu <= it->nu_min)
         it->nu_min /= HYBRID_BARRIER_NU_MIN_FALL;
     it->nu_min = hybrid_max(it->nu_min, HYBRID_BARRIER_NU_LEAST);
     of_nu = hybrid_error_at(error, nu);
@@ -56,5 +56,5 @@ void hybrid_update_barrier(hybrid_run *run, hybrid_iterate *it) {
         of_nu = hybrid_error_at(error, nu);
     }
     hybrid_set_barrier(it, nu);
-    hybrid_mark_progress(it, run->at->theta, run->at->of.f, of_nu);
+    hybrid_mark_progress(it, phase->at->theta, phase->at->of.f, of_nu);
 }

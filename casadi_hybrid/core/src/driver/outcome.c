@@ -1,11 +1,12 @@
-/* The outcome of a run: its best point, the status of that, and whether it is the best of all runs.
+/* The outcome of a phase: its best point, the status of that, and whether it is the best of all
+ * phases.
  *
- * A run may be cut by a limit of the whole solve. Then its point is the last iterate, unless an
+ * A phase may be cut by a limit of the whole solve. Then its point is the last iterate, unless an
  * earlier one is a solution, or is feasible while the last one is not. The filter takes no step to
  * a point that is worse than an earlier one in theta and in phi. But residuals rise on the way to a
  * solution, and are least at an x0 where f is stationary.
  *
- * The point of any other run is the iterate with the least residuals, each in units of its
+ * The point of any other phase is the iterate with the least residuals, each in units of its
  * tolerance. A feasible iterate contradicts a proof of infeasibility: then the feasible one with
  * the least f is taken.
  *
@@ -14,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "driver/runs.h"
+#include "driver/phases.h"
 #include "feasibility/feasibility.h"
 
 static int stop_of(int status) {
@@ -80,15 +81,15 @@ int hybrid_corrected_stop(int stop, int point) {
 /* A start for perturbed equations: the iterate next to the point whose multipliers fit. Returns
  * whether there is one. */
 static int find_near(hybrid_solver *solver) {
-    hybrid_run *run = solver->memory;
+    hybrid_phase *phase = solver->memory;
     const hybrid_plan *plan = solver->plan;
     const hybrid_iterate *near = &solver->state.nearby;
     if (near->t < 0) return 0;
-    hybrid_copy(plan->n, near->w, run->corrected->of.w);
-    if (hybrid_evaluate_problem(run, run->corrected)) return 0;
-    hybrid_copy(plan->n_x, run->corrected->of.x, solver->near_x);
-    hybrid_multipliers_out(&run->form, &run->corrected->of, near->y, near->z_lower, near->z_upper,
-                           solver->near_lam_x, solver->near_lam_g);
+    hybrid_copy(plan->n, near->w, phase->corrected->of.w);
+    if (hybrid_evaluate_problem(phase, phase->corrected)) return 0;
+    hybrid_copy(plan->n_x, phase->corrected->of.x, solver->near_x);
+    hybrid_multipliers_out(&phase->form, &phase->corrected->of, near->y, near->z_lower,
+                           near->z_upper, solver->near_lam_x, solver->near_lam_g);
     return 1;
 }
 
@@ -117,20 +118,20 @@ static int recall_best(hybrid_solver *solver, hybrid_trial *trial) {
     return hybrid_evaluate_known(solver->memory, trial, found->x);
 }
 
-/* Copies the last iterate of a run that a limit has ended, by steps or by SQP alone, to
+/* Copies the last iterate of a phase that a limit has ended, by steps or by SQP alone, to
  * answer->last. A solve that goes on from there takes the next step. */
 static void keep_last(hybrid_solver *solver, int status, int by_steps) {
     const hybrid_plan *plan = solver->plan;
-    const hybrid_run *run = solver->memory;
+    const hybrid_phase *phase = solver->memory;
     const hybrid_answer *found = &solver->found;
     double *x = solver->answer->last, *lam_x, *lam_g;
     if (!x || (status != HYBRID_LIMIT && status != HYBRID_LATE && status != HYBRID_STOPPED)) return;
     lam_x = x + plan->n_x;
     lam_g = lam_x + plan->n_x;
-    hybrid_copy(plan->n_x, by_steps ? run->at->of.x : found->x, x);
+    hybrid_copy(plan->n_x, by_steps ? phase->at->of.x : found->x, x);
     if (by_steps) {
-        hybrid_multipliers_out(&run->form, &run->at->of, run->now.y, run->now.z_lower,
-                               run->now.z_upper, lam_x, lam_g);
+        hybrid_multipliers_out(&phase->form, &phase->at->of, phase->now.y, phase->now.z_lower,
+                               phase->now.z_upper, lam_x, lam_g);
     } else {
         hybrid_copy(plan->n_x, found->lam_x, lam_x);
         hybrid_copy(plan->n_g, found->lam_g, lam_g);
@@ -152,10 +153,10 @@ void hybrid_conclude_sqp(hybrid_solver *solver, int status, hybrid_outcome *outc
     outcome->violation = violation_of(solver);
 }
 
-/* Returns whether the start of a run from given multipliers is better than its best iterate. It has
- * smaller residuals or, in a run that was cut, is feasible and no iterate is. Then its multipliers
- * are in *first, and its w in the trial. A run that goes on from an unfinished point has it
- * already. */
+/* Returns whether the start of a phase from given multipliers is better than its best iterate. It
+ * has smaller residuals or, in a phase that was cut, is feasible and no iterate is. Then its
+ * multipliers are in *first, and its w in the trial. A phase that goes on from an unfinished point
+ * has it already. */
 static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
                          hybrid_trial *trial) {
     hybrid_form *form = &solver->memory->form;
@@ -167,7 +168,7 @@ static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
         cut ? !solver->memory->history.goes_on && state->feasible.t < 0 &&
                   start->feasibility <= solver->given->feasibility
             : state->best.t < 0 || merit <= hybrid_merit(solver->given, &state->of_best);
-    if (solver->run.method != HYBRID_ACTIVE_SET || !nearer) return 0;
+    if (solver->phase.method != HYBRID_ACTIVE_SET || !nearer) return 0;
     hybrid_copy(plan->n_x, form->clipped, trial->of.x);
     if (hybrid_call_first(form, &trial->of)) return 0;
     hybrid_initial_w(form, &trial->of);
@@ -177,7 +178,7 @@ static int is_start_best(hybrid_solver *solver, int cut, hybrid_iterate *first,
     return 1;
 }
 
-/* Returns whether a limit of the whole solve has ended the run, not one of the run alone. */
+/* Returns whether a limit of the whole solve has ended the phase, not one of the phase alone. */
 static int is_cut(const hybrid_solver *solver, int status) {
     return status == HYBRID_LATE || status == HYBRID_STOPPED ||
            (status == HYBRID_LIMIT && solver->answer->steps >= solver->given->max_iter);
@@ -190,35 +191,36 @@ static int was_solved(const hybrid_solver *solver) {
     return state->best.t >= 0 && hybrid_merit(solver->given, &state->of_best) <= 1.0;
 }
 
-/* The point of a run that was cut: its last iterate, unless an earlier one is a solution, or
+/* The point of a phase that was cut: its last iterate, unless an earlier one is a solution, or
  * feasible, and this is not. That with the least residuals needs no evaluation, for which there may
  * be no time. */
 static const hybrid_iterate *point_of_cut(hybrid_solver *solver, int status) {
-    hybrid_run *run = solver->memory;
+    hybrid_phase *phase = solver->memory;
     const hybrid_state *state = &solver->state;
     const double within = solver->given->feasibility;
-    const int first = run->history.goes_on ? run->setup->t0 : -1; /* known to who goes on */
+    const int first = phase->history.goes_on ? phase->setup->t0 : -1; /* known to who goes on */
     hybrid_residuals last;
-    hybrid_iterate_residuals(run, &run->at->of, &run->now, &last);
+    hybrid_iterate_residuals(phase, &phase->at->of, &phase->now, &last);
     if (was_solved(solver) && !(hybrid_merit(solver->given, &last) <= 1.0)) return &state->best;
-    if (last.feasibility <= within) return &run->now;
+    if (last.feasibility <= within) return &phase->now;
     if (state->best.t > first && state->of_best.feasibility <= within) return &state->best;
     /* This needs an evaluation, which only a limit of steps allows. */
-    return status == HYBRID_LIMIT && state->feasible.t > first ? &state->feasible : &run->now;
+    return status == HYBRID_LIMIT && state->feasible.t > first ? &state->feasible : &phase->now;
 }
 
-/* The slope of the violation, of |c|_1 where a run has ended at a proof that it is stationary. */
+/* The slope of the violation, of |c|_1 where a phase has ended at a proof that it is stationary. */
 static double slope_at(hybrid_solver *solver, const hybrid_point *at, const hybrid_iterate *best) {
-    hybrid_run *run = solver->memory;
+    hybrid_phase *phase = solver->memory;
     const hybrid_state *state = &solver->state;
     const int proved = state->proved && !memcmp(best->w, state->now.w,
                                                 (size_t)solver->plan->n * sizeof(double));
-    return hybrid_violation_slope(&run->form, at, solver->found.J0,
-                                  proved ? state->infeasibility : 0, run->W, run->search.slopes);
+    return hybrid_violation_slope(&phase->form, at, solver->found.J0,
+                                  proved ? state->infeasibility : 0, phase->W,
+                                  phase->search.slopes);
 }
 
-void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
-    hybrid_run *run = solver->memory;
+void hybrid_conclude_phase(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
+    hybrid_phase *phase = solver->memory;
     hybrid_answer *found = &solver->found;
     const hybrid_state *state = &solver->state;
     /* A proof is one of the last point, and where no step leads on that is where it ends. */
@@ -226,13 +228,13 @@ void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outc
         !hybrid_is_ended(solver->functions) &&
         (status == HYBRID_INFEASIBLE || status == HYBRID_STALLED || status == HYBRID_UNBOUNDED);
     const hybrid_iterate *best = is_last ? &state->now : &state->best;
-    hybrid_trial *trial = run->trial;
+    hybrid_trial *trial = phase->trial;
     memset(outcome, 0, sizeof *outcome);
     if (status == HYBRID_STALLED && state->ray.beyond && state->feasible.t < 0)
         status = HYBRID_DIVERGED; /* the iterates have run away, until rounding ended that */
     outcome->stop = stop_of(status);
     outcome->cut = is_cut(solver, status);
-    outcome->steps = found->steps - solver->run.setup.t0;
+    outcome->steps = found->steps - solver->phase.setup.t0;
     found->certificate = NAN;
     if (status == HYBRID_SOLVED) {
         outcome->point = HYBRID_KKT_POINT;
@@ -247,17 +249,17 @@ void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outc
         best = &solver->state.now;
     else if (outcome->cut)
         best = point_of_cut(solver, status);
-    if (best == &run->now) trial = run->at;
+    if (best == &phase->now) trial = phase->at;
     else if (best->t >= 0) hybrid_copy(solver->plan->n, best->w, trial->of.w);
     if (best->t < 0 ||
         (best == &state->best ? recall_best(solver, trial)
-                              : best != &run->now && hybrid_evaluate_problem(run, trial))) {
+                              : best != &phase->now && hybrid_evaluate_problem(phase, trial))) {
         nothing_known(solver, outcome);
         return;
     }
-    hybrid_iterate_residuals(run, &trial->of, best, &found->end);
+    hybrid_iterate_residuals(phase, &trial->of, best, &found->end);
     if (best == &state->best) found->end = state->of_best; /* by what is known of the step to it */
-    hybrid_copy_to_answer(&run->form, &trial->of);
+    hybrid_copy_to_answer(&phase->form, &trial->of);
     outcome->violation = violation_of(solver);
     if (!(found->end.feasibility <= solver->given->feasibility))
         found->certificate = slope_at(solver, &trial->of, best);
@@ -270,7 +272,7 @@ void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outc
         outcome->near = find_near(solver);
     if (outcome->stop == HYBRID_STOP_ITERATION_LIMIT && !outcome->cut &&
         outcome->point == HYBRID_KKT_POINT)
-        outcome->stop = HYBRID_STOP_STALLED; /* a limit of this run alone */
+        outcome->stop = HYBRID_STOP_STALLED; /* a limit of this phase alone */
     outcome->stop = hybrid_corrected_stop(outcome->stop, outcome->point);
 }
 
@@ -325,7 +327,7 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     hybrid_copy(plan->n_g, from->lam_g, to->lam_g);
     hybrid_copy(plan->n_x, from->gradient, to->gradient);
     hybrid_copy(plan->nnz_J, from->J, to->J);
-    if (!solver->run.last) { /* else the solve has begun elsewhere */
+    if (!solver->phase.last) { /* else the solve has begun elsewhere */
         hybrid_copy(plan->n_x, from->gradient0, to->gradient0);
         hybrid_copy(plan->nnz_J, from->J0, to->J0);
         if (to->x_start) hybrid_copy(plan->n_x, from->x_start, to->x_start);
@@ -346,5 +348,5 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome) {
     if (to->step && to->stepped) hybrid_copy(plan->n_x, solver->state.last_step, to->step);
     for (int i = 0; to->x_undefined && i < plan->n_x; i++)
         to->x_undefined[i] = solver->stepped ? solver->state.x_undefined[i] : NAN;
-    to->method = solver->run.method;
+    to->method = solver->phase.method;
 }

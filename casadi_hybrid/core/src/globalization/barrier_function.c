@@ -28,13 +28,13 @@ void hybrid_bound_terms(const hybrid_form *form, hybrid_trial *trial) {
 }
 
 /* Completes a trial after the evaluation of its functions. */
-static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
-    const hybrid_form *form = &run->form;
+static int visited(hybrid_phase *phase, hybrid_trial *trial, int failed) {
+    const hybrid_form *form = &phase->form;
     hybrid_point *at = &trial->of;
-    hybrid_distances(&run->form, at);
+    hybrid_distances(&phase->form, at);
     if (failed) {
-        run->state->undefined += !hybrid_is_ended(form->functions); /* or it was not evaluated */
-        hybrid_copy(run->plan->n_x, at->x, run->state->x_undefined);
+        phase->state->undefined += !hybrid_is_ended(form->functions); /* or it was not evaluated */
+        hybrid_copy(phase->plan->n_x, at->x, phase->state->x_undefined);
         return 1;
     }
     trial->theta = hybrid_norm1(form->plan->m, at->c);
@@ -44,28 +44,28 @@ static int visited(hybrid_run *run, hybrid_trial *trial, int failed) {
     return 0;
 }
 
-int hybrid_evaluate_known(hybrid_run *run, hybrid_trial *trial, const double *known_x) {
-    return visited(run, trial, hybrid_evaluate(&run->form, &trial->of, known_x));
+int hybrid_evaluate_known(hybrid_phase *phase, hybrid_trial *trial, const double *known_x) {
+    return visited(phase, trial, hybrid_evaluate(&phase->form, &trial->of, known_x));
 }
 
-int hybrid_evaluate_problem(hybrid_run *run, hybrid_trial *trial) {
-    return hybrid_evaluate_known(run, trial, 0);
+int hybrid_evaluate_problem(hybrid_phase *phase, hybrid_trial *trial) {
+    return hybrid_evaluate_known(phase, trial, 0);
 }
 
-int hybrid_try_problem(hybrid_run *run, hybrid_trial *trial) {
-    return visited(run, trial, hybrid_evaluate_values(&run->form, &trial->of));
+int hybrid_try_problem(hybrid_phase *phase, hybrid_trial *trial) {
+    return visited(phase, trial, hybrid_evaluate_values(&phase->form, &trial->of));
 }
 
-int hybrid_complete_problem(hybrid_run *run, hybrid_trial *trial) {
-    return trial->of.partial && hybrid_evaluate_problem(run, trial);
+int hybrid_complete_problem(hybrid_phase *phase, hybrid_trial *trial) {
+    return trial->of.partial && hybrid_evaluate_problem(phase, trial);
 }
 
-int hybrid_search_ends(const hybrid_run *run) {
-    const hybrid_functions *functions = run->form.functions;
-    const hybrid_run *outer = run->elastic.outer ? run->elastic.outer : run;
+int hybrid_search_ends(const hybrid_phase *phase) {
+    const hybrid_functions *functions = phase->form.functions;
+    const hybrid_phase *outer = phase->elastic.outer ? phase->elastic.outer : phase;
     if (hybrid_is_ended(functions)) return HYBRID_STOPPED;
-    return hybrid_is_late(functions, outer->history.began + run->setup->max_time) ? HYBRID_LATE
-                                                                                  : HYBRID_SOLVED;
+    return hybrid_is_late(functions, outer->history.began + phase->setup->max_time) ? HYBRID_LATE
+                                                                                    : HYBRID_SOLVED;
 }
 
 double hybrid_phi(const hybrid_form *form, const hybrid_trial *trial, double nu) {
@@ -92,17 +92,17 @@ void hybrid_filter_pair_at(const hybrid_form *form, const hybrid_trial *at, doub
     hybrid_gradient_of_phi(form, at, nu, pair->gradient);
 }
 
-int hybrid_measure_noise(hybrid_run *run, const hybrid_trial *trial, double part, double before,
+int hybrid_measure_noise(hybrid_phase *phase, const hybrid_trial *trial, double part, double before,
                          double *off) {
-    const hybrid_point *at = &run->at->of, *to = &trial->of;
-    const double range = hybrid_max(fabs(at->f), fabs(at->f - run->f_start));
+    const hybrid_point *at = &phase->at->of, *to = &trial->of;
+    const double range = hybrid_max(fabs(at->f), fabs(at->f - phase->f_start));
     double slope = 0.0;
     int noise;
-    for (int i = 0; i < run->plan->n; i++) slope += at->gradient[i] * (to->w[i] - at->w[i]);
+    for (int i = 0; i < phase->plan->n; i++) slope += at->gradient[i] * (to->w[i] - at->w[i]);
     *off = fabs(to->f - at->f - slope);
     noise =
         to->f == at->f || (part <= HYBRID_LINE_SEARCH_SHORT && *off > HYBRID_NOISE_KEPT * before);
-    if (!noise || !(*off > run->noise && *off <= HYBRID_NOISE_CAP * range)) return 0;
-    run->noise = 2.0 * *off; /* errors of both signs differ by so much */
+    if (!noise || !(*off > phase->noise && *off <= HYBRID_NOISE_CAP * range)) return 0;
+    phase->noise = 2.0 * *off; /* errors of both signs differ by so much */
     return 1;
 }

@@ -64,10 +64,10 @@ int hybrid_filter_accepts(const hybrid_filter_pair *pair, const hybrid_iterate *
     return is_sufficient_decrease(pair->theta, theta, phi_change) ? HYBRID_H_TYPE : HYBRID_REJECTED;
 }
 
-int hybrid_is_restored(const hybrid_run *run, const hybrid_trial *trial) {
-    const double phi = hybrid_phi(&run->form, trial, run->now.nu);
-    return trial->theta <= HYBRID_RESTORATION_KAPPA_RESTO * run->elastic.theta_began &&
-           !hybrid_filter_rejects(&run->now, trial->theta, phi, 1.0);
+int hybrid_is_restored(const hybrid_phase *phase, const hybrid_trial *trial) {
+    const double phi = hybrid_phi(&phase->form, trial, phase->now.nu);
+    return trial->theta <= HYBRID_RESTORATION_KAPPA_RESTO * phase->elastic.theta_began &&
+           !hybrid_filter_rejects(&phase->now, trial->theta, phi, 1.0);
 }
 
 void hybrid_filter_add(const hybrid_filter_pair *pair, hybrid_iterate *it) {

@@ -212,7 +212,8 @@ static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_
         if (delayed[f] && least < narrowest) narrowest = least;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    /* Each half may use one half of it, by which its own rows can come to the places of the rest. */
+    /* Each half may use one half of it, by which its own rows can come to the places of the
+     * rest. */
     if (made->dealt) spare[2] = 2 * spare[2] + spare[0] + spare[1];
     made->places = places, made->factor = made->size, made->pivots = 4 * made->fronts;
     for (int k = 0; k < HYBRID_LDL_PARTS; k++) {

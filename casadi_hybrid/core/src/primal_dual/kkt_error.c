@@ -57,9 +57,9 @@ void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hyb
     found->scale = hybrid_error_scale(sum_z, form->bounds);
 }
 
-double hybrid_gap(const hybrid_run *run) {
-    const double size = hybrid_max(run->form.scale_f, fabs(run->at->of.f));
-    return run->error.sum / (run->numbers->complementarity * size);
+double hybrid_gap(const hybrid_phase *phase) {
+    const double size = hybrid_max(phase->form.scale_f, fabs(phase->at->of.f));
+    return phase->error.sum / (phase->numbers->complementarity * size);
 }
 
 double hybrid_error_at(const hybrid_error *error, double nu) {
@@ -68,15 +68,15 @@ double hybrid_error_at(const hybrid_error *error, double nu) {
     return products > error->rest ? products : error->rest;
 }
 
-double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
-                                hybrid_residuals *found) {
-    hybrid_answer *answer = run->answer;
+double hybrid_iterate_residuals(hybrid_phase *phase, const hybrid_point *at,
+                                const hybrid_iterate *it, hybrid_residuals *found) {
+    hybrid_answer *answer = phase->answer;
     double plain;
-    hybrid_multipliers_out(&run->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
+    hybrid_multipliers_out(&phase->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
                            answer->lam_g);
-    hybrid_residuals_at(&run->form, at, answer->lam_x, answer->lam_g, run->work, found);
-    plain = hybrid_merit(run->numbers, found);
-    hybrid_subtract_rounding(&run->form, at, answer->lam_x, answer->lam_g, run->work, run->sizes,
-                             found);
+    hybrid_residuals_at(&phase->form, at, answer->lam_x, answer->lam_g, phase->work, found);
+    plain = hybrid_merit(phase->numbers, found);
+    hybrid_subtract_rounding(&phase->form, at, answer->lam_x, answer->lam_g, phase->work,
+                             phase->sizes, found);
     return plain;
 }

@@ -49,39 +49,40 @@ void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, co
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
-int hybrid_hessian_of_run(hybrid_run *run) {
-    run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
-    if (!run->identity) return HYBRID_SOLVED;
-    if (++run->without > HYBRID_HESSIAN_UNDEFINED_STEPS) {
-        hybrid_copy(run->plan->n_x, run->at->of.x, run->state->x_undefined);
+int hybrid_hessian_of_phase(hybrid_phase *phase) {
+    phase->identity = hybrid_hessian(&phase->form, &phase->at->of, phase->now.y, 1.0, phase->W);
+    if (!phase->identity) return HYBRID_SOLVED;
+    if (++phase->without > HYBRID_HESSIAN_UNDEFINED_STEPS) {
+        hybrid_copy(phase->plan->n_x, phase->at->of.x, phase->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
-    hybrid_zero(run->plan->nnz_W, run->W);
+    hybrid_zero(phase->plan->nnz_W, phase->W);
     return HYBRID_SOLVED;
 }
 
-void hybrid_least_squares_y(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+void hybrid_least_squares_y(hybrid_phase *phase, const hybrid_point *at, const double *z_lower,
                             const double *z_upper, double *y) {
-    const hybrid_plan *plan = run->plan;
+    const hybrid_plan *plan = phase->plan;
     if (plan->m) {
-        for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
+        for (int i = 0; i < plan->n; i++) phase->D[i] = 1.0;
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &run->kkt);
-        run->form.answer->factors++;
+        hybrid_factor(plan, 0, phase->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &phase->kkt);
+        phase->form.answer->factors++;
     }
-    hybrid_least_squares_y_again(run, at, z_lower, z_upper, y);
+    hybrid_least_squares_y_again(phase, at, z_lower, z_upper, y);
 }
 
-void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                  const double *z_upper, double *y) {
-    const hybrid_plan *plan = run->plan;
+void hybrid_least_squares_y_again(hybrid_phase *phase, const hybrid_point *at,
+                                  const double *z_lower, const double *z_upper, double *y) {
+    const hybrid_plan *plan = phase->plan;
     int found;
-    for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
-    hybrid_copy(plan->n, run->force, run->work);
+    for (int i = 0; i < plan->n; i++) phase->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+    hybrid_copy(plan->n, phase->force, phase->work);
     if (!plan->m) return;
-    hybrid_zero(plan->m, run->residual);
-    found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
-    if (found || !(hybrid_norm_inf(plan->m, y) <= run->options->lam_most)) hybrid_zero(plan->m, y);
+    hybrid_zero(plan->m, phase->residual);
+    found = hybrid_solve_kkt(plan, phase->force, phase->residual, &phase->kkt, phase->work, y);
+    if (found || !(hybrid_norm_inf(plan->m, y) <= phase->options->lam_most))
+        hybrid_zero(plan->m, y);
 }
 
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {

@@ -4,15 +4,15 @@
 
 #include "problem/problem.h"
 
-/* Settings of one run, by which it differs from the others of its solve. */
+/* Settings of one phase, by which it differs from the others of its solve. */
 typedef struct {
     double relaxation; /* how far bounds are widened, relative */
-    double max_time;   /* seconds of this run; infinite: no limit */
+    double max_time;   /* seconds of this phase; infinite: no limit */
     int t0;            /* steps that were taken before the first iterate */
     int unscaled;      /* whether rows are not scaled */
     int root;          /* whether a root of the rows is found first */
     int cautious;      /* whether by short steps, which stay in the basin of the start */
-} hybrid_run_setup;
+} hybrid_phase_setup;
 
 /* Pairs that a filter holds at most. */
 #define HYBRID_FILTER 128
@@ -42,7 +42,7 @@ typedef struct {
     int t;          /* steps so far */
 } hybrid_iterate;
 
-/* Result of a run, in arrays of the caller's: hybrid_state_attach. x and the functions of `best`
+/* Result of a phase, in arrays of the caller's: hybrid_state_attach. x and the functions of `best`
  * are in the answer: functions that run Python may not be called again. */
 typedef struct {
     /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
@@ -58,7 +58,7 @@ typedef struct {
     int stepped;           /* whether last_step is one */
     int rows_dependent;    /* whether A at the start has dependent rows, if that was to be found */
     int undefined;         /* trial points where a function was not defined */
-    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
+    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the phase */
     int proved;            /* whether |c|_1 is stationary at now: then */
     double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
 } hybrid_state;
@@ -87,10 +87,10 @@ typedef struct {
     hybrid_answer *answer;     /* counts what was decided by chosen pivots, and what was in doubt */
     double *factor, *room;
     int *pivots;
-    double *right, *solution;  /* n + m */
-    double *move;              /* n: what pinned entries of w move by */
-    int *pinned;               /* n: whether each is */
-    int *pins, n_pins;         /* n: which of them are, as the last factorization has it */
+    double *right, *solution; /* n + m */
+    double *move;             /* n: what pinned entries of w move by */
+    int *pinned;              /* n: whether each is */
+    int *pins, n_pins;        /* n: which of them are, as the last factorization has it */
     hybrid_inertia inertia;
 } hybrid_kkt;
 
@@ -164,34 +164,34 @@ typedef struct {
     int met; /* how many of such bounds are */
 } hybrid_error;
 
-/* Points of a run at one time. */
+/* Points of a phase at one time. */
 #define HYBRID_TRIALS 3
 
-/* Memory of a run: for the limits, the progress test and the rows. */
+/* Memory of a phase: for the limits, the progress test and the rows. */
 typedef struct {
-    double best_merit;          /* the least of the largest residuals */
-    double began, elapsed;      /* the clock at the first call; seconds since then */
-    double merit_before;        /* of the iterate before; its x is x_before, n_x */
+    double best_merit;                /* the least of the largest residuals */
+    double began, elapsed;            /* the clock at the first call; seconds since then */
+    double merit_before;              /* of the iterate before; its x is x_before, n_x */
     double *x_before, *x_now, *w_now; /* n_x, n_x, n: _now, of the iterate whose step is due */
-    hybrid_iterate before;      /* that iterate */
-    int inspected;              /* iterates that were inspected */
-    int goes_on;                /* whether the first is one of an earlier call */
-    int widened;                /* whether one was a solution but for the gap, */
-    double wide;                /* which is this, where it is the iterate whose step is due */
+    hybrid_iterate before;            /* that iterate */
+    int inspected;                    /* iterates that were inspected */
+    int goes_on;                      /* whether the first is one of an earlier call */
+    int widened;                      /* whether one was a solution but for the gap, */
+    double wide;                      /* which is this, where it is the iterate whose step is due */
     int outward, outward_limit; /* steps of iterates that run away; when their ray is followed */
 } hybrid_history;
 
-struct hybrid_run;
+struct hybrid_phase;
 
 /* The elastic problem of the restoration: see barrier/elastic_problem.c. */
 typedef struct {
-    struct hybrid_run *inner, *outer; /* the run on it, and that on the problem */
+    struct hybrid_phase *inner, *outer; /* the phase on it, and that on the problem */
     hybrid_plan plan;
-    int *rows, *starts;               /* of its A */
+    int *rows, *starts;                             /* of its A */
     hybrid_trial bases[HYBRID_TRIALS], *saved_base; /* the points of the problem in its own */
-    double *reference, *proximity;    /* n: w_R where it began, and zeta R^2 */
-    double *penalty, *reduced;        /* m, and the longer of n and m */
-    double theta_began, shift;        /* theta where it began; sigma of the last factorization */
+    double *reference, *proximity;                  /* n: w_R where it began, and zeta R^2 */
+    double *penalty, *reduced;                      /* m, and the longer of n and m */
+    double theta_began, shift; /* theta where it began; sigma of the last factorization */
 } hybrid_elastic;
 
 /* The search for the least |c|_2: see feasibility/least_squares.c. */
@@ -203,21 +203,21 @@ typedef struct {
     int cautious;              /* whether by short steps */
     int curved;                /* whether the next step uses the curvature of c */
     int steps;
-    int begun;                 /* whether it is under way */
-    double *slope, *D;         /* n */
-    int has_least;             /* whether |c|_1 was found stationary, */
-    double *least;             /* n: and at which w */
-    double *slopes;            /* work of hybrid_violation_slope */
+    int begun;         /* whether it is under way */
+    double *slope, *D; /* n */
+    int has_least;     /* whether |c|_1 was found stationary, */
+    double *least;     /* n: and at which w */
+    double *slopes;    /* work of hybrid_violation_slope */
 } hybrid_search;
 
-/* A run: its problem, its iterates and its memory. */
-typedef struct hybrid_run {
+/* A phase: its problem, its iterates and its memory. */
+typedef struct hybrid_phase {
     hybrid_form form;
     hybrid_kkt kkt;
     const hybrid_plan *plan;
     const hybrid_numbers *numbers;
-    const hybrid_run_options *options;
-    const hybrid_run_setup *setup;
+    const hybrid_phase_options *options;
+    const hybrid_phase_setup *setup;
     hybrid_state *state;
     hybrid_answer *answer;
     hybrid_trial trials[HYBRID_TRIALS];
@@ -225,24 +225,24 @@ typedef struct hybrid_run {
     hybrid_trial *at, *trial, *corrected;
     hybrid_iterate now, next;
     hybrid_direction direction, other;
-    hybrid_filter_pair pair;             /* of the iterate whose step is due, */
-    hybrid_error error;                  /* and its error */
-    double noise, f_start;               /* twice the largest noise of f measured; the first f */
-    double *Aty;                         /* n: its A'y */
-    double *W, *D, *force, *work;        /* work: as long as w, x or g */
-    double *residual;                    /* m */
-    double *sizes;                       /* the longer of x and g */
-    int *sides;                          /* n: the active set of a solution; work */
-    double *dense;                       /* (n + 1) m: for the rank of A, where it is full */
-    int identity;                        /* whether the identity is to be added to W */
-    int damped;                          /* whether the direction is by more than W */
-    int without;                         /* steps without a second derivative */
-    int small_nu;                        /* whether the first nu, found at x0, is below 0.1 */
-    int restoring;                       /* 0, or which kind of restoration is under way */
+    hybrid_filter_pair pair;      /* of the iterate whose step is due, */
+    hybrid_error error;           /* and its error */
+    double noise, f_start;        /* twice the largest noise of f measured; the first f */
+    double *Aty;                  /* n: its A'y */
+    double *W, *D, *force, *work; /* work: as long as w, x or g */
+    double *residual;             /* m */
+    double *sizes;                /* the longer of x and g */
+    int *sides;                   /* n: the active set of a solution; work */
+    double *dense;                /* (n + 1) m: for the rank of A, where it is full */
+    int identity;                 /* whether the identity is to be added to W */
+    int damped;                   /* whether the direction is by more than W */
+    int without;                  /* steps without a second derivative */
+    int small_nu;                 /* whether the first nu, found at x0, is below 0.1 */
+    int restoring;                /* 0, or which kind of restoration is under way */
     hybrid_history history;
     hybrid_elastic elastic;
     hybrid_search search;
-} hybrid_run;
+} hybrid_phase;
 
 static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
     hybrid_trial *saved = *a;
@@ -250,16 +250,16 @@ static inline void hybrid_swap_trials(hybrid_trial **a, hybrid_trial **b) {
     *b = saved;
 }
 
-/* run->next becomes the iterate. */
-static inline void hybrid_accept_next(hybrid_run *run) {
-    hybrid_iterate saved = run->now;
-    run->now = run->next;
-    run->next = saved;
+/* phase->next becomes the iterate. */
+static inline void hybrid_accept_next(hybrid_phase *phase) {
+    hybrid_iterate saved = phase->now;
+    phase->now = phase->next;
+    phase->next = saved;
 }
 
 /* Says why no step leads on. Returns the status. */
-static inline int hybrid_fail(hybrid_run *run, int status, int cause) {
-    run->state->cause = cause;
+static inline int hybrid_fail(hybrid_phase *phase, int status, int cause) {
+    phase->state->cause = cause;
     return status;
 }
 
@@ -275,8 +275,8 @@ void hybrid_reset_duals(const hybrid_form *form, const hybrid_point *at, double 
 /* Brings each z at least onto the central path of nu. */
 void hybrid_to_central_path(const hybrid_form *form, const hybrid_point *at, hybrid_iterate *it);
 /* Newton steps of z_lower and z_upper that belong to dw. */
-void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at,
-                       const hybrid_iterate *it, hybrid_direction *d);
+void hybrid_dual_steps(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
+                       hybrid_direction *d);
 /* The parts of the step that w and z can take; that of w alone. */
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
                                  const hybrid_iterate *it, hybrid_direction *d);
@@ -288,9 +288,9 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
 /* The error of an iterate; leaves A'y in Aty, n numbers. */
 void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
                       double *Aty, hybrid_error *found);
-/* The gap of run->error in units of what a solution may leave: the tolerance of one product,
+/* The gap of phase->error in units of what a solution may leave: the tolerance of one product,
  * relative to max(1, |f|). */
-double hybrid_gap(const hybrid_run *run);
+double hybrid_gap(const hybrid_phase *phase);
 /* E_nu. */
 double hybrid_error_at(const hybrid_error *error, double nu);
 /* nu becomes another one, for which the filter is empty. */
@@ -302,8 +302,8 @@ void hybrid_set_barrier(hybrid_iterate *it, double nu);
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt);
 /* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
-int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
-                     hybrid_kkt *kkt, double *dw, double *dy);
+int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c, hybrid_kkt *kkt,
+                     double *dw, double *dy);
 /* D = z_lower/(w - lower) + z_upper/(upper - w); without a bound z is 0. */
 void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
                              const double *z_upper, double *D);
@@ -311,16 +311,16 @@ void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, co
  * numbers. */
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense);
 /* y minimizing |grad f + A'y - z_lower + z_upper|; zero where that is implausibly large, or in
- * doubt. run->work has that vector, or its negative. */
-void hybrid_least_squares_y(hybrid_run *run, const hybrid_point *at, const double *z_lower,
+ * doubt. phase->work has that vector, or its negative. */
+void hybrid_least_squares_y(hybrid_phase *phase, const hybrid_point *at, const double *z_lower,
                             const double *z_upper, double *y);
 /* hybrid_least_squares_y at the same point for other z, on its factorization. */
-void hybrid_least_squares_y_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                  const double *z_upper, double *y);
-/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and run->identity
- * says that the identity is to be added to it: in some steps of a run, then it returns
+void hybrid_least_squares_y_again(hybrid_phase *phase, const hybrid_point *at,
+                                  const double *z_lower, const double *z_upper, double *y);
+/* The Hessian of L at the iterate, into W. Where it is not defined W is zero, and phase->identity
+ * says that the identity is to be added to it: in some steps of a phase, then it returns
  * HYBRID_UNDEFINED. */
-int hybrid_hessian_of_run(hybrid_run *run);
+int hybrid_hessian_of_phase(hybrid_phase *phase);
 /* Sets the numbers of an iterate to zero. */
 void hybrid_clear_iterate(hybrid_iterate *it);
 /* Copies an iterate with its arrays; w, where the copy has one, is given apart. */
@@ -330,8 +330,8 @@ void hybrid_copy_iterate(const hybrid_plan *plan, const hybrid_iterate *from, co
 void hybrid_copy_scalars(const hybrid_iterate *from, hybrid_iterate *to);
 /* Residuals of an iterate without what rounding explains; sets the answer's multipliers. Returns
  * the largest one with it, in units of its tolerance. */
-double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
-                                hybrid_residuals *found);
+double hybrid_iterate_residuals(hybrid_phase *phase, const hybrid_point *at,
+                                const hybrid_iterate *it, hybrid_residuals *found);
 
 void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_iterate *it);
 

@@ -40,8 +40,8 @@ static inline void hybrid_place(hybrid_arena *arena, long long count, int many, 
     for (int k = 0; k < many; k++) *at[k] = hybrid_allocate(arena, count);
 }
 /* So many doubles for each of the pointers whose addresses follow. */
-#define HYBRID_PLACE(arena, count, ...)                                    \
-    hybrid_place(arena, count, HYBRID_COUNT(((double **[]){__VA_ARGS__})), \
+#define HYBRID_PLACE(arena, count, ...)                                                            \
+    hybrid_place(arena, count, HYBRID_COUNT(((double **[]){__VA_ARGS__})),                         \
                  (double **[]){__VA_ARGS__})
 
 /* The functions of the standard form at one w, scaled, and the user's own values there. */
@@ -52,23 +52,23 @@ typedef struct {
     double *below, *above;        /* distances to the bounds, 1 where there is none */
     double raw_f;
     double *x, *raw_gradient, *raw_g;
-    double *out;                  /* what the first function wrote */
-    double *raw_J;                /* in it */
-    double sum_J;                 /* of the |entries| */
-    int partial;                  /* whether f and c alone are known */
-    double inner;                 /* what hybrid_settled says of the step to it */
+    double *out;   /* what the first function wrote */
+    double *raw_J; /* in it */
+    double sum_J;  /* of the |entries| */
+    int partial;   /* whether f and c alone are known */
+    double inner;  /* what hybrid_settled says of the step to it */
 } hybrid_point;
 
 /* The part of W that is not on the plan's pattern, U diag(w) U', and a factorization with it: see
  * primal_dual/low_rank.c. There is room for nothing where all of W is on the pattern. */
 typedef struct {
-    int rank;                 /* columns of U; 0: there is no such part */
-    int negative;             /* negative eigenvalues of K without them */
-    double *U, *V;            /* n each: columns, and the same without what is pinned */
-    double *w;                /* their weights, none 0 */
-    double *Z;                /* n + m each: K^-1 V, for that K */
-    double *T, *values; /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
-    double *along, *turned;   /* rank: room */
+    int rank;               /* columns of U; 0: there is no such part */
+    int negative;           /* negative eigenvalues of K without them */
+    double *U, *V;          /* n each: columns, and the same without what is pinned */
+    double *w;              /* their weights, none 0 */
+    double *Z;              /* n + m each: K^-1 V, for that K */
+    double *T, *values;     /* rank each, rank: eigenvectors and eigenvalues of diag(w)^-1 + V'Z */
+    double *along, *turned; /* rank: room */
     double *right, *x, *left; /* n + m: room */
 } hybrid_low_rank;
 
@@ -79,20 +79,20 @@ typedef struct {
     const hybrid_numbers *numbers;
     hybrid_answer *answer; /* where evaluations are counted */
     double scale_f;
-    double *scale_c, *target; /* m */
-    double *lower, *upper;    /* n, scaled */
-    double *room;             /* n: as exactly are bounds known */
-    double *clipped;          /* n_x: the start inside its bounds */
-    double *lam, *H;          /* n_g, nnz_H: for the second function */
+    double *scale_c, *target;      /* m */
+    double *lower, *upper;         /* n, scaled */
+    double *room;                  /* n: as exactly are bounds known */
+    double *clipped;               /* n_x: the start inside its bounds */
+    double *lam, *H;               /* n_g, nnz_H: for the second function */
     double *has_lower, *has_upper; /* n: 1 where there is a bound, else 0 */
-    hybrid_low_rank low_rank; /* of the last Hessian */
-    int bounds;               /* how many there are */
-    double relaxation;        /* how far they are widened, relative */
-    int unscaled;             /* whether rows are not scaled */
-    int perturbed;            /* steps of SQP where equations keep their values at x0; 0: they do
+    hybrid_low_rank low_rank;      /* of the last Hessian */
+    int bounds;                    /* how many there are */
+    double relaxation;             /* how far they are widened, relative */
+    int unscaled;                  /* whether rows are not scaled */
+    int perturbed; /* steps of SQP where equations keep their values at x0; 0: they do
                                * not */
-    int placing;              /* whether a start where a function is not defined is moved */
-    int plain;                /* whether the values are the user's own: all of them, all scales 1 */
+    int placing;   /* whether a start where a function is not defined is moved */
+    int plain;     /* whether the values are the user's own: all of them, all scales 1 */
 } hybrid_form;
 
 void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_point *point);
@@ -145,8 +145,8 @@ void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
 int hybrid_drop_secants(hybrid_secants *secants);
 /* The Hessian of objective f + lam'g as far as the points have shown it. Its nonzeros are in `H`;
  * the rest of larger blocks, beside their diagonal, is in `low`. There is one point at least. */
-void hybrid_secant_hessian(const hybrid_plan *plan, const hybrid_secants *secants,
-                           double objective, const double *lam, double *H, hybrid_low_rank *low);
+void hybrid_secant_hessian(const hybrid_plan *plan, const hybrid_secants *secants, double objective,
+                           const double *lam, double *H, hybrid_low_rank *low);
 void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_low_rank *low);
 /* out += U diag(w) U'v, where v counts in the `count` entries at `of` alone; NULL: in all n. */
 void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, const double *v,

@@ -81,9 +81,9 @@ double hybrid_complementarity(int count, const double *value, const double *lowe
     return found;
 }
 
-/* The largest product of a multiplier and the violation of its equation, of implausible ones: so much
- * of f they trade for the violation, as where equations depend on each other at feasible points
- * alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
+/* The largest product of a multiplier and the violation of its equation, of implausible ones: so
+ * much of f they trade for the violation, as where equations depend on each other at feasible
+ * points alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
 static double products_of_equations(const hybrid_form *form, const hybrid_point *at,
                                     const double *lam_g, const double *steep, double limit) {
     const hybrid_numbers *of = form->numbers;

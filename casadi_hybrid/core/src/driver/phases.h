@@ -1,11 +1,11 @@
-/* The runs of one solve: what each begins with, its outcome, and which is next. */
-#ifndef HYBRID_RUNS_H
-#define HYBRID_RUNS_H
+/* The phases of one solve: what each begins with, its outcome, and which is next. */
+#ifndef HYBRID_PHASES_H
+#define HYBRID_PHASES_H
 
 #include "active_set/active_set.h"
 #include "driver/driver.h"
 
-/* Steps of a run, and of the first from x0: after so many without an answer another start does
+/* Steps of a phase, and of the first from x0: after so many without an answer another start does
  * better. Of 18 solves of public scripts that had not ended after 200 steps from x0, 8 had after
  * 300, 10 after 400 and 11 after 600. */
 #define HYBRID_PATIENCE 200
@@ -23,18 +23,18 @@
 /* Steps of the active-set method for perturbed equations. */
 #define HYBRID_PERTURBED_STEPS 20
 
-/* The start of one run; its x0 is the solver's `start`. */
+/* The start of one phase; its x0 is the solver's `start`. */
 typedef struct {
-    hybrid_run_options how;
-    hybrid_run_setup setup;
+    hybrid_phase_options how;
+    hybrid_phase_setup setup;
     int method;
     int at_x0;   /* whether it begins at the caller's x0 */
     int escapes; /* starts away from a local minimum of the violation, this one counted */
-    int last;    /* whether none but runs in doubt follow */
+    int last;    /* whether none but phases in doubt follow */
     int sign;    /* of a direction of negative curvature: the one that is tried first */
-} hybrid_run_start;
+} hybrid_phase_start;
 
-/* The outcome of a run, as far as the choice of the next one needs it. */
+/* The outcome of a phase, as far as the choice of the next one needs it. */
 typedef struct {
     int stop, point;
     int steps;
@@ -43,8 +43,8 @@ typedef struct {
     double violation; /* of g, in the two-norm */
 } hybrid_outcome;
 
-/* Runs of a solve at most, but for the opening. */
-#define HYBRID_RUNS 32
+/* Phases of a solve at most, but for the opening. */
+#define HYBRID_PHASES 32
 
 /* The rank of a point: its class first. Of feasible ones the point is better whose f is less by a
  * thousandth and whose violation is no larger. Then the error decides, of infeasible ones the
@@ -60,41 +60,41 @@ typedef struct {
     const hybrid_functions *functions;
     const hybrid_options *options;
     const hybrid_numbers *given; /* the caller's */
-    hybrid_numbers numbers;      /* of the run */
-    hybrid_sqp_task task;        /* of the run, if it is one by SQP */
-    hybrid_run *memory;
+    hybrid_numbers numbers;      /* of the phase */
+    hybrid_sqp_task task;        /* of the phase, if it is one by SQP */
+    hybrid_phase *memory;
     hybrid_state state;
-    double *doubles; /* of runs, one at a time */
+    double *doubles; /* of phases, one at a time */
     int *ints;
     double *start, *lam_x, *lam_g, *none; /* n_x, n_x, n_g, and the longer of both */
     double *work;                         /* n_x */
-    hybrid_answer *answer; /* the best point of all runs */
-    hybrid_rank rank;      /* of that */
-    hybrid_answer found;   /* of the present run, or the last */
-    hybrid_run_start run;  /* the present one */
-    /* The runs on which the choice of the next one rests: not the opening, nor those by SQP on from
-     * the point of one. The last of them, and its point. */
-    hybrid_run_start before;
+    hybrid_answer *answer;                /* the best point of all phases */
+    hybrid_rank rank;                     /* of that */
+    hybrid_answer found;                  /* of the present phase, or the last */
+    hybrid_phase_start phase;             /* the present one */
+    /* The phases on which the choice of the next one rests: not the opening, nor those by SQP on
+     * from the point of one. The last of them, and its point. */
+    hybrid_phase_start before;
     double *x;
-    hybrid_run_start runs[HYBRID_RUNS];
-    hybrid_outcome outcomes[HYBRID_RUNS];
+    hybrid_phase_start phases[HYBRID_PHASES];
+    hybrid_outcome outcomes[HYBRID_PHASES];
     int count;
     int tried_perturbed;                      /* at that point */
     double *near_x, *near_lam_x, *near_lam_g; /* n_x, n_x, n_g: the start for perturbed equations */
     int equations, free; /* rows that are equations, and variables that are not fixed */
-    int small_nu;        /* whether a run had a first nu below 0.1, found at x0 */
-    int until;           /* the steps after which runs in doubt end, 0 before the first of these */
-    int opening;         /* whether the run is one */
-    int sloped;          /* whether there was a lower point along negative curvature */
-    int stepped;         /* whether the state is that of the run: it was not by SQP alone */
-    double began;        /* the clock when the solve began */
+    int small_nu;        /* whether a phase had a first nu below 0.1, found at x0 */
+    int until;    /* the steps after which phases in doubt end, 0 before the first of these */
+    int opening;  /* whether the phase is one */
+    int sloped;   /* whether there was a lower point along negative curvature */
+    int stepped;  /* whether the state is that of the phase: it was not by SQP alone */
+    double began; /* the clock when the solve began */
 } hybrid_solver;
 
 /* --- outcome.c -------------------------------------------------------------------------------- */
 
-/* Completes solver->found and *outcome after a run that ended with a status: by the interior-point
- * method, and by SQP alone. */
-void hybrid_conclude_run(hybrid_solver *solver, int status, hybrid_outcome *outcome);
+/* Completes solver->found and *outcome after a phase that ended with a status: by the
+ * interior-point method, and by SQP alone. */
+void hybrid_conclude_phase(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 void hybrid_conclude_sqp(hybrid_solver *solver, int status, hybrid_outcome *outcome);
 /* The reason to stop, corrected by what the point is. */
 int hybrid_corrected_stop(int stop, int point);
@@ -103,11 +103,12 @@ void hybrid_take_found(hybrid_solver *solver, const hybrid_outcome *outcome);
 /* Takes solver->found for the answer where that is better; `outcome` is its own. */
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome);
 
-/* --- next_run.c ------------------------------------------------------------------------------- */
+/* --- next_phase.c ----------------------------------------------------------------------------- */
 
-/* The first run from x0 alone. */
-hybrid_run_start hybrid_first_run(const hybrid_solver *solver);
-/* The next run into solver->run, and its x0 into solver->start. Returns 0 where there is none. */
-int hybrid_next_run(hybrid_solver *solver);
+/* The first phase from x0 alone. */
+hybrid_phase_start hybrid_first_phase(const hybrid_solver *solver);
+/* The next phase into solver->phase, and its x0 into solver->start. Returns 0 where there is
+ * none. */
+int hybrid_next_phase(hybrid_solver *solver);
 
 #endif

@@ -1,4 +1,4 @@
-/* The next run after one that has found no solution.
+/* The next phase after one that has found no solution.
  *
  * In this order, each at most once unless said otherwise:
  * - after a point without multipliers: a KKT point of equations that are perturbed by less than
@@ -18,43 +18,43 @@
 #include <math.h>
 #include <string.h>
 
-#include "driver/runs.h"
+#include "driver/phases.h"
 
-/* A run as the first one, with another patience. */
-static hybrid_run_start run_of(const hybrid_solver *solver, int patience) {
-    hybrid_run_start run;
-    memset(&run, 0, sizeof run);
-    run.how = solver->options->first;
-    run.how.patience = patience;
-    run.method = HYBRID_INTERIOR;
-    return run;
+/* A phase as the first one, with another patience. */
+static hybrid_phase_start phase_of(const hybrid_solver *solver, int patience) {
+    hybrid_phase_start phase;
+    memset(&phase, 0, sizeof phase);
+    phase.how = solver->options->first;
+    phase.how.patience = patience;
+    phase.method = HYBRID_INTERIOR;
+    return phase;
 }
 
-/* A run that finds a root of the constraints first. */
-static hybrid_run_start root_of(const hybrid_solver *solver) {
-    hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
-    run.setup.root = 1;
-    run.setup.unscaled = 1;
-    return run;
+/* A phase that finds a root of the constraints first. */
+static hybrid_phase_start root_of(const hybrid_solver *solver) {
+    hybrid_phase_start phase = phase_of(solver, HYBRID_PATIENCE);
+    phase.setup.root = 1;
+    phase.setup.unscaled = 1;
+    return phase;
 }
 
-static int begin_at(hybrid_solver *solver, const double *x, hybrid_run_start run) {
+static int begin_at(hybrid_solver *solver, const double *x, hybrid_phase_start phase) {
     hybrid_copy(solver->plan->n_x, x, solver->start);
-    solver->run = run;
+    solver->phase = phase;
     return 1;
 }
 
-static int begin_at_x0(hybrid_solver *solver, hybrid_run_start run) {
-    run.at_x0 = 1;
-    return begin_at(solver, solver->given->x0, run);
+static int begin_at_x0(hybrid_solver *solver, hybrid_phase_start phase) {
+    phase.at_x0 = 1;
+    return begin_at(solver, solver->given->x0, phase);
 }
 
-hybrid_run_start hybrid_first_run(const hybrid_solver *solver) {
+hybrid_phase_start hybrid_first_phase(const hybrid_solver *solver) {
     const int squares = solver->equations > solver->free && !solver->options->linear;
-    hybrid_run_start run =
-        squares ? root_of(solver) : run_of(solver, solver->options->first.patience);
-    run.at_x0 = 1;
-    return run;
+    hybrid_phase_start phase =
+        squares ? root_of(solver) : phase_of(solver, solver->options->first.patience);
+    phase.at_x0 = 1;
+    return phase;
 }
 
 /* Returns whether any feasible point is a solution, as where there is no objective, or no
@@ -64,17 +64,18 @@ static int any_root_will_do(const hybrid_solver *solver) {
            (solver->options->first.feasibility || solver->equations >= solver->free);
 }
 
-/* Returns whether there was a run with relaxed bounds, or else one that found a root first. */
-static int a_run_was(const hybrid_solver *solver, int relaxed) {
+/* Returns whether there was a phase with relaxed bounds, or else one that found a root first. */
+static int a_phase_was(const hybrid_solver *solver, int relaxed) {
     for (int k = 0; k < solver->count; k++)
-        if (relaxed ? solver->runs[k].setup.relaxation > 0.0 : solver->runs[k].setup.root) return 1;
+        if (relaxed ? solver->phases[k].setup.relaxation > 0.0 : solver->phases[k].setup.root)
+            return 1;
     return 0;
 }
 
-/* Returns whether there is an objective, and all runs have looked for a root first. */
-static int is_plain_run_due(const hybrid_solver *solver) {
+/* Returns whether there is an objective, and all phases have looked for a root first. */
+static int is_plain_phase_due(const hybrid_solver *solver) {
     for (int k = 0; k < solver->count; k++)
-        if (!solver->runs[k].setup.root) return 0;
+        if (!solver->phases[k].setup.root) return 0;
     return !solver->options->first.feasibility;
 }
 
@@ -83,7 +84,7 @@ static int found_twice(const hybrid_solver *solver) {
     const double now = solver->outcomes[solver->count - 1].violation;
     for (int k = 0; k < solver->count - 1; k++) {
         const hybrid_outcome *one = &solver->outcomes[k];
-        if (solver->runs[k].setup.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
+        if (solver->phases[k].setup.root && one->stop == HYBRID_STOP_LOCALLY_INFEASIBLE &&
             fabs(one->violation - now) <= HYBRID_SAME_MINIMUM * now)
             return 1;
     }
@@ -103,83 +104,84 @@ static void move_away(const double *x, int number, int n, double *start) {
 
 /* A root from another start. */
 static int escape(hybrid_solver *solver, int candidates) {
-    const hybrid_run_start *before = &solver->before;
+    const hybrid_phase_start *before = &solver->before;
     const int number = before->escapes;
-    hybrid_run_start run = root_of(solver);
-    run.setup.cautious = !any_root_will_do(solver);
-    run.setup.unscaled = before->setup.unscaled;
-    run.escapes = number + 1;
+    hybrid_phase_start phase = root_of(solver);
+    phase.setup.cautious = !any_root_will_do(solver);
+    phase.setup.unscaled = before->setup.unscaled;
+    phase.escapes = number + 1;
     if (number >= candidates || (number && found_twice(solver))) {
         if (!candidates) return 0;
         for (int k = 0; k < solver->count; k++)
-            if (solver->runs[k].setup.root && solver->runs[k].at_x0) return 0;
-        return begin_at_x0(solver, run);
+            if (solver->phases[k].setup.root && solver->phases[k].at_x0) return 0;
+        return begin_at_x0(solver, phase);
     }
     move_away(solver->x, number + 1, solver->plan->n_x, solver->work);
-    return begin_at(solver, solver->work, run);
+    return begin_at(solver, solver->work, phase);
 }
 
 /* On from beside the present point with equations that are perturbed. */
 static int perturb(hybrid_solver *solver) {
-    hybrid_run_start run = run_of(solver, 1);
+    hybrid_phase_start phase = phase_of(solver, 1);
     solver->tried_perturbed = 1;
-    run.method = HYBRID_PERTURBED;
+    phase.method = HYBRID_PERTURBED;
     hybrid_copy(solver->plan->n_x, solver->near_lam_x, solver->lam_x);
     hybrid_copy(solver->plan->n_g, solver->near_lam_g, solver->lam_g);
-    return begin_at(solver, solver->near_x, run);
+    return begin_at(solver, solver->near_x, phase);
 }
 
-/* The run after a search for a root from x0: the same by short steps. Returns 0 for none. */
+/* The phase after a search for a root from x0: the same by short steps. Returns 0 for none. */
 static int after_root(hybrid_solver *solver) {
-    hybrid_run_start run = solver->before;
-    if (!run.setup.root || run.setup.cautious || run.escapes || solver->options->linear) return 0;
-    run.setup.cautious = 1;
-    return begin_at_x0(solver, run);
+    hybrid_phase_start phase = solver->before;
+    if (!phase.setup.root || phase.setup.cautious || phase.escapes || solver->options->linear)
+        return 0;
+    phase.setup.cautious = 1;
+    return begin_at_x0(solver, phase);
 }
 
 /* Wider bounds and a larger first barrier parameter. */
 static int widen(hybrid_solver *solver, int most) {
-    hybrid_run_start run = run_of(solver, most);
-    run.setup.relaxation = HYBRID_RELAXATION;
-    run.how.nu = HYBRID_RELAXED_NU;
-    run.how.push = HYBRID_RELAXED_PUSH;
-    return begin_at_x0(solver, run);
+    hybrid_phase_start phase = phase_of(solver, most);
+    phase.setup.relaxation = HYBRID_RELAXATION;
+    phase.how.nu = HYBRID_RELAXED_NU;
+    phase.how.push = HYBRID_RELAXED_PUSH;
+    return begin_at_x0(solver, phase);
 }
 
 /* On from the best point and its multipliers, with which SQP begins. */
 static int go_on_from_best(hybrid_solver *solver) {
-    hybrid_run_start run = run_of(solver, HYBRID_PATIENCE);
-    run.last = 1;
-    run.method = HYBRID_ACTIVE_SET;
+    hybrid_phase_start phase = phase_of(solver, HYBRID_PATIENCE);
+    phase.last = 1;
+    phase.method = HYBRID_ACTIVE_SET;
     hybrid_copy(solver->plan->n_x, solver->answer->lam_x, solver->lam_x);
     hybrid_copy(solver->plan->n_g, solver->answer->lam_g, solver->lam_g);
-    return begin_at(solver, solver->answer->x, run);
+    return begin_at(solver, solver->answer->x, phase);
 }
 
 /* Another first barrier parameter if no point of a large problem is feasible. A local minimum of
  * the violation proves nothing unless g is affine. */
 static int doubt(hybrid_solver *solver) {
-    const int steps = solver->answer->steps, relaxed = a_run_was(solver, 1);
-    hybrid_run_start run;
+    const int steps = solver->answer->steps, relaxed = a_phase_was(solver, 1);
+    hybrid_phase_start phase;
     if (solver->options->linear || any_root_will_do(solver)) return 0;
-    if (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO || solver->count >= HYBRID_RUNS) return 0;
+    if (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO || solver->count >= HYBRID_PHASES) return 0;
     if (solver->answer->end.feasibility <= solver->given->feasibility) return 0;
     if (relaxed && !solver->small_nu) return 0;
     if (!solver->until) solver->until = steps + steps / 2;
     if (steps >= solver->until) return 0;
     if (relaxed) {
-        run = run_of(solver, solver->until - steps);
-        run.how.nu = HYBRID_BARRIER_NU_START;
+        phase = phase_of(solver, solver->until - steps);
+        phase.how.nu = HYBRID_BARRIER_NU_START;
         solver->small_nu = 0;
-        begin_at_x0(solver, run);
+        begin_at_x0(solver, phase);
     } else {
         widen(solver, solver->until - steps);
     }
-    return solver->run.last = 1;
+    return solver->phase.last = 1;
 }
 
-/* The next run but for doubt. Returns 0 for none. */
-static int next_run(hybrid_solver *solver) {
+/* The next phase but for doubt. Returns 0 for none. */
+static int next_phase(hybrid_solver *solver) {
     const hybrid_outcome *last = &solver->outcomes[solver->count - 1];
     const int stop = last->stop, any_root = any_root_will_do(solver);
     const int unfinished = stop == HYBRID_STOP_STALLED || stop == HYBRID_STOP_ITERATION_LIMIT ||
@@ -188,28 +190,26 @@ static int next_run(hybrid_solver *solver) {
     const int left = stop == HYBRID_STOP_EVALUATION_ERROR && last->steps > 0;
     int most = solver->given->max_iter - HYBRID_PATIENCE_AT_FIRST - HYBRID_PATIENCE;
     if (most < HYBRID_PATIENCE) most = HYBRID_PATIENCE;
-    if (solver->count >= HYBRID_RUNS) return 0;
+    if (solver->count >= HYBRID_PHASES) return 0;
     if (last->near && !solver->tried_perturbed) return perturb(solver);
     if (solver->before.last) return 0;
-    if (any_root && !a_run_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
+    if (any_root && !a_phase_was(solver, 0)) return begin_at_x0(solver, root_of(solver));
     if (after_root(solver)) return 1;
-    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && is_plain_run_due(solver))
-        return begin_at_x0(solver, run_of(solver, HYBRID_PATIENCE));
+    if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && is_plain_phase_due(solver))
+        return begin_at_x0(solver, phase_of(solver, HYBRID_PATIENCE));
     if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE || solver->before.escapes) {
         int any = any_root ||
                    (solver->plan->n_x <= HYBRID_ESCAPES_UP_TO && !solver->options->linear);
         return escape(solver, any ? HYBRID_ESCAPES : 0);
     }
-    if (stop == HYBRID_STOP_DIVERGED && !a_run_was(solver, 0)) {
-        hybrid_run_start run = root_of(solver);
-        run.setup.unscaled = 0;
-        return begin_at_x0(solver, run);
+    if (stop == HYBRID_STOP_DIVERGED && !a_phase_was(solver, 0)) {
+        hybrid_phase_start phase = root_of(solver);
+        phase.setup.unscaled = 0;
+        return begin_at_x0(solver, phase);
     }
-    if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_run_was(solver, 1))
+    if ((left || unfinished || stop == HYBRID_STOP_NO_MULTIPLIERS) && !a_phase_was(solver, 1))
         return widen(solver, most);
     return unfinished ? go_on_from_best(solver) : 0;
 }
 
-int hybrid_next_run(hybrid_solver *solver) {
-    return next_run(solver) || doubt(solver);
-}
+int hybrid_next_phase(hybrid_solver *solver) { return next_phase(solver) || doubt(solver); }
