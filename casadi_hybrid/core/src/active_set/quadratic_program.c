@@ -53,21 +53,21 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
     for (int i = 0; i < n; i++) kkt->pinned[i] = model->sides[i] != 0;
     for (int k = model->regularization; k < many; k++) {
         double epsilon = regularizations[k][0], shift = regularizations[k][1];
-        int found;
+        int result;
         if (indefinite == (shift <= HYBRID_SQP_SHIFT_FLAT)) continue;
         if (shift > 0.0 && largest == 0.0) {
             largest = hybrid_largest_entry_of_W(plan, model->W, kkt->low_rank);
             if (!(largest > 1.0)) largest = 1.0;
         }
-        found = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kkt);
-        if (found == 0) found = hybrid_pinned_solution(model, form, at);
+        result = hybrid_factor_pinned(plan, model->W, at->A, shift * largest, epsilon, kkt);
+        if (result == HYBRID_KKT_RIGHT) result = hybrid_pinned_solution(model, form, at);
         form->answer->factors++;
-        if (found == 0) {
+        if (result == HYBRID_KKT_RIGHT) {
             model->regularization = k;
             model->shift = shift * largest;
             return HYBRID_SOLVED;
         }
-        indefinite = indefinite || (found == 1 && epsilon > 0.0);
+        indefinite = indefinite || (result == HYBRID_KKT_WRONG_INERTIA && epsilon > 0.0);
     }
     return HYBRID_NO_SET;
 }

@@ -141,12 +141,12 @@ int hybrid_elastic_solve(hybrid_phase *inner, const double *force, const double 
     int n = outer->plan->n, m = outer->plan->m;
     const double *D = inner->D + n;
     const double *of_p = force + n, *of_n = of_p + m;
-    int found;
+    int result;
     for (int i = 0; i < m; i++)
         outer->elastic.reduced[i] = c[i] + of_p[i] / (D[i] + inner->elastic.shift) -
                                     of_n[i] / (D[m + i] + inner->elastic.shift);
-    found = hybrid_solve_kkt(outer->plan, force, outer->elastic.reduced, &inner->kkt, dw, dy);
-    if (found) return found;
+    result = hybrid_solve_kkt(outer->plan, force, outer->elastic.reduced, &inner->kkt, dw, dy);
+    if (result) return result;
     for (int i = 0; i < m; i++) {
         dw[n + i] = (-of_p[i] + dy[i]) / (D[i] + inner->elastic.shift);
         dw[n + m + i] = (-of_n[i] - dy[i]) / (D[m + i] + inner->elastic.shift);

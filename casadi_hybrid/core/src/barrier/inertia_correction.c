@@ -54,12 +54,13 @@ int hybrid_factor_with_inertia(hybrid_phase *phase, hybrid_iterate *it, double l
     hybrid_barrier_diagonal(form, at, it->z_lower, it->z_upper, phase->D);
     for (int i = 0; i < plan->n && phase->identity; i++) phase->D[i] += 1.0;
     for (;;) {
-        int found = phase->elastic.outer ? hybrid_elastic_factor(phase, shift, epsilon)
-                                         : hybrid_factor(plan, phase->W, phase->D, shift, at->A,
-                                                         epsilon, 0, &phase->kkt);
+        int result = phase->elastic.outer ? hybrid_elastic_factor(phase, shift, epsilon)
+                                          : hybrid_factor(plan, phase->W, phase->D, shift, at->A,
+                                                          epsilon, 0, &phase->kkt);
         form->answer->factors++;
-        if (found == 0) found = hybrid_solve_direction(phase, at->c, &phase->direction);
-        if (found == 0) {
+        if (result == HYBRID_KKT_RIGHT)
+            result = hybrid_solve_direction(phase, at->c, &phase->direction);
+        if (result == HYBRID_KKT_RIGHT) {
             it->indefinite = shift > least && !singular ? it->indefinite + 1 : 0;
             it->served = shift == first ? it->served + 1 : 0;
             if (shift > 0.0) it->shift = shift;
@@ -67,12 +68,14 @@ int hybrid_factor_with_inertia(hybrid_phase *phase, hybrid_iterate *it, double l
             if (least == 0.0) it->curved = shift == 0.0 && shows_curvature(phase);
             return HYBRID_SOLVED;
         }
-        singular |= found == 2 && shift == least;
-        if (epsilon == 0.0 && (found == 2 || phase->kkt.inertia.negative < plan->m)) {
+        singular |= result == HYBRID_KKT_SINGULAR && shift == least;
+        if (epsilon == 0.0 &&
+            (result == HYBRID_KKT_SINGULAR || phase->kkt.inertia.negative < plan->m)) {
             epsilon = HYBRID_INERTIA_DELTA_C;
             continue;
         }
-        if (shift == least && found == 2) epsilon = plain_epsilon; /* rows are not the reason */
+        if (shift == least && result == HYBRID_KKT_SINGULAR)
+            epsilon = plain_epsilon; /* rows are not the reason */
         shift = next_shift(it, shift, least);
         if (!(shift <= largest)) return hybrid_fail(phase, HYBRID_NOT_NEARER, HYBRID_WRONG_INERTIA);
     }

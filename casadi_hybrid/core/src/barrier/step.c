@@ -210,9 +210,9 @@ static int line_search(hybrid_phase *phase, const hybrid_iterate *it) {
 /* The distance of the trial point from the iterate, relative to 1 + |w|. */
 static double relative_step(const hybrid_phase *phase) {
     const double *w = phase->at->of.w, *new = phase->trial->of.w;
-    double found = 0.0;
-    for (int i = 0; i < phase->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
-    return found / (1.0 + hybrid_norm_inf(phase->plan->n, w));
+    double distance = 0.0;
+    for (int i = 0; i < phase->plan->n; i++) distance = hybrid_max(distance, fabs(new[i] - w[i]));
+    return distance / (1.0 + hybrid_norm_inf(phase->plan->n, w));
 }
 
 int hybrid_newton_step(hybrid_phase *phase, hybrid_iterate *it) {

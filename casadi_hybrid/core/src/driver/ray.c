@@ -22,7 +22,7 @@ static int land(hybrid_phase *phase) {
     hybrid_point *at = &phase->trial->of;
     double *w = phase->corrected->of.w;
     for (int step = 0; step < HYBRID_RAY_STEPS; step++) {
-        int found;
+        int result;
         for (int i = 0; i < plan->n; i++) w[i] = hybrid_clamp(w[i], form->lower[i], form->upper[i]);
         if (hybrid_evaluate_problem(phase, phase->corrected)) return 1;
         hybrid_move_slacks(plan, &phase->corrected->of, at->w);
@@ -35,10 +35,10 @@ static int land(hybrid_phase *phase) {
             phase->force[i] = 0.0;
         }
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        found =
+        result =
             hybrid_factor(plan, 0, phase->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &phase->kkt);
         form->answer->factors++;
-        if (found == 2) return 1;
+        if (result == HYBRID_KKT_SINGULAR) return 1;
         if (hybrid_solve_kkt(plan, phase->force, at->c, &phase->kkt, phase->direction.dw,
                              phase->direction.dy))
             return 1;

@@ -98,24 +98,25 @@ int hybrid_least_squares_step(hybrid_phase *phase) {
     if (curved && hybrid_curvature(&phase->form, at, at->c, phase->W)) return HYBRID_UNDEFINED;
     hybrid_barrier_diagonal(form, at, search->z_lower, search->z_upper, D);
     for (;; growth *= HYBRID_LEAST_SQUARES_DAMPING_GROWTH) {
-        int found, end = hybrid_search_ends(phase);
+        int result, end = hybrid_search_ends(phase);
         if (end) return end;
         for (int i = 0; i < plan->n; i++)
             phase->D[i] = D[i] + damping * (units[i] > least_unit ? units[i] : least_unit);
-        found =
+        result =
             hybrid_factor(plan, curved ? phase->W : 0, phase->D, 0.0, at->A, 1.0, 0, &phase->kkt);
         form->answer->factors++;
         /* A doubtful pivot can only spoil a step, and what a step gains is tested. */
-        if (!phase->kkt.inertia.singular && phase->kkt.inertia.negative == plan->m) found = 0;
-        if (!found)
-            found =
+        if (!phase->kkt.inertia.singular && phase->kkt.inertia.negative == plan->m)
+            result = HYBRID_KKT_RIGHT;
+        if (!result)
+            result =
                 hybrid_solve_kkt(plan, phase->force, at->c, &phase->kkt, dw, phase->direction.dy);
-        if (found && curved) { /* once more, without the curvature */
+        if (result && curved) { /* once more, without the curvature */
             curved = 0;
             growth /= HYBRID_LEAST_SQUARES_DAMPING_GROWTH;
             continue;
         }
-        if (!found) {
+        if (!result) {
             alpha = hybrid_fraction_inside(form, at, dw, HYBRID_BARRIER_TAU_MIN);
             for (int i = 0; i < plan->n; i++) step[i] = alpha * dw[i];
             if (hybrid_norm_inf(plan->n, step) <= HYBRID_STEP_ROUNDING * reach)

@@ -99,10 +99,10 @@ static int correct_rows(const hybrid_plan *plan, hybrid_kkt *kkt, double enough)
 }
 
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
-    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return 0;
-    if (hybrid_is_accurate_step(plan, kkt)) return 0;
+    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return HYBRID_KKT_RIGHT;
+    if (hybrid_is_accurate_step(plan, kkt)) return HYBRID_KKT_RIGHT;
     kkt->answer->doubts++;
-    return 2;
+    return HYBRID_KKT_SINGULAR;
 }
 
 /* Factors K with chosen pivots. */
@@ -191,14 +191,14 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
     if (!kkt->chosen) {
         int negative = kkt->inertia.negative;
         residual = refine(plan, kkt);
-        if (!kkt->precise && hybrid_is_accurate(plan, kkt, residual)) return 0;
+        if (!kkt->precise && hybrid_is_accurate(plan, kkt, residual)) return HYBRID_KKT_RIGHT;
         factor_with_pivoting(plan, kkt);
-        if (hybrid_is_doubtful(kkt)) return 2;
-        if (kkt->inertia.negative != negative) return 1;
+        if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+        if (kkt->inertia.negative != negative) return HYBRID_KKT_WRONG_INERTIA;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->right,
                                 kkt->solution, kkt->room, HYBRID_CORRECTIONS);
-    if (!hybrid_is_accurate(plan, kkt, residual)) return 3;
+    if (!hybrid_is_accurate(plan, kkt, residual)) return HYBRID_KKT_INACCURATE;
     if (kkt->precise && !kkt->changed) correct_rows(plan, kkt, 0.0);
-    return 0;
+    return HYBRID_KKT_RIGHT;
 }

@@ -25,22 +25,23 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, 0);
     right = kkt->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement does the rest. */
-    if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH) return 0;
-    if (hybrid_is_doubtful(kkt)) return 2;
-    return right ? 0 : 1;
+    if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH)
+        return HYBRID_KKT_RIGHT;
+    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+    return right ? HYBRID_KKT_RIGHT : HYBRID_KKT_WRONG_INERTIA;
 }
 
 int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
                      hybrid_kkt *kkt, double *dw, double *dy) {
-    int found;
+    int result;
     for (int i = 0; i < plan->n; i++) kkt->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kkt->right[plan->n + i] = -c[i];
-    found = hybrid_solve_refined(plan, kkt);
-    if (found && hybrid_is_accurate_step(plan, kkt)) found = 0;
-    if (found == 3) found = hybrid_refine_rows(plan, kkt);
+    result = hybrid_solve_refined(plan, kkt);
+    if (result && hybrid_is_accurate_step(plan, kkt)) result = HYBRID_KKT_RIGHT;
+    if (result == HYBRID_KKT_INACCURATE) result = hybrid_refine_rows(plan, kkt);
     hybrid_copy(plan->n, kkt->solution, dw);
     hybrid_copy(plan->m, kkt->solution + plan->n, dy);
-    return found;
+    return result;
 }
 
 void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
@@ -75,13 +76,13 @@ void hybrid_least_squares_y(hybrid_phase *phase, const hybrid_point *at, const d
 void hybrid_least_squares_y_again(hybrid_phase *phase, const hybrid_point *at,
                                   const double *z_lower, const double *z_upper, double *y) {
     const hybrid_plan *plan = phase->plan;
-    int found;
+    int result;
     for (int i = 0; i < plan->n; i++) phase->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
     hybrid_copy(plan->n, phase->force, phase->work);
     if (!plan->m) return;
     hybrid_zero(plan->m, phase->residual);
-    found = hybrid_solve_kkt(plan, phase->force, phase->residual, &phase->kkt, phase->work, y);
-    if (found || !(hybrid_norm_inf(plan->m, y) <= phase->options->lam_most))
+    result = hybrid_solve_kkt(plan, phase->force, phase->residual, &phase->kkt, phase->work, y);
+    if (result || !(hybrid_norm_inf(plan->m, y) <= phase->options->lam_most))
         hybrid_zero(plan->m, y);
 }
 

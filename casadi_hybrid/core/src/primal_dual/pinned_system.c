@@ -65,7 +65,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         double *entry = &K[plan->K_diagonal[i]];
         *entry = pinned[i] ? 1.0 : *entry + shift;
     }
-    if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
+    if (epsilon == 0.0 && plan->m > plan->n - pins) return HYBRID_KKT_SINGULAR;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {
         weight = pinning(plan, W, kkt);
@@ -78,11 +78,11 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         }
     }
     hybrid_decompose(plan, kkt, weight);
-    if (epsilon == 0.0 && are_dependent(kkt)) return 2;
+    if (epsilon == 0.0 && are_dependent(kkt)) return HYBRID_KKT_SINGULAR;
     kkt->changed = kkt->low_rank->rank > 0;
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, pins);
-    if (hybrid_is_doubtful(kkt)) return 2;
-    return kkt->inertia.negative == plan->m ? 0 : 1;
+    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+    return kkt->inertia.negative == plan->m ? HYBRID_KKT_RIGHT : HYBRID_KKT_WRONG_INERTIA;
 }
 
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
@@ -90,7 +90,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                         double *dy) {
     double *right = kkt->right, *row = right + plan->n;
     const double *move = kkt->move;
-    int found;
+    int result;
     for (int i = 0; i < plan->n; i++) right[i] = 0.0;
     for (int i = 0; i < plan->m; i++) row[i] = 0.0;
     for (int p = 0; p < kkt->n_pins; p++) { /* most are on their bounds already */
@@ -106,9 +106,9 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
     for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
     for (int p = 0; p < kkt->n_pins; p++) right[kkt->pins[p]] = move[kkt->pins[p]];
-    found = hybrid_solve_refined(plan, kkt);
-    if (found == 3) found = hybrid_refine_rows(plan, kkt);
+    result = hybrid_solve_refined(plan, kkt);
+    if (result == HYBRID_KKT_INACCURATE) result = hybrid_refine_rows(plan, kkt);
     hybrid_copy(plan->n, kkt->solution, dw);
     hybrid_copy(plan->m, kkt->solution + plan->n, dy);
-    return found;
+    return result;
 }

@@ -74,6 +74,14 @@ typedef struct {
 #define HYBRID_CORRECTIONS 5
 #define HYBRID_UNCHECKED 1e-7
 
+/* The result of a factorization of K, or of a solution by one. */
+enum {
+    HYBRID_KKT_RIGHT = 0,         /* m negative eigenvalues; the solution is accurate */
+    HYBRID_KKT_WRONG_INERTIA = 1, /* another number of them */
+    HYBRID_KKT_SINGULAR = 2,      /* or in doubt */
+    HYBRID_KKT_INACCURATE = 3     /* of a solution alone */
+};
+
 /* The KKT matrix with entries that are pinned. */
 typedef struct {
     double *K;                 /* nnz_K */
@@ -100,15 +108,14 @@ void hybrid_place_kkt(const hybrid_plan *plan, hybrid_arena *arena, hybrid_kkt *
 int hybrid_is_doubtful(hybrid_kkt *kkt);
 /* Factors kkt->K; where weight > 0, in a fixed order kkt->soft in its place. */
 void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight);
-/* kkt->solution of K for kkt->right. Returns 0; where pivots had to be chosen, which says more
- * of K than the fixed order did: 1 with another inertia, 2 where it is singular or in doubt; 3
- * where the solution is not accurate. */
+/* Computes kkt->solution of K for kkt->right. Returns HYBRID_KKT_... Chosen pivots, if these were
+ * needed, say more of K than the fixed order did: then also another inertia, or singular. */
 int hybrid_solve_refined(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* Returns whether kkt->solution serves as a step, though it is not that accurate: the filter
  * tests it. */
 int hybrid_is_accurate_step(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* Corrects it by its residual until the backward error of every row is small. Returns 0, or 2 where
- * it does not become so and does not serve: then K counts as singular. */
+/* Corrects it by its residual until the backward error of every row is small. Returns
+ * HYBRID_KKT_SINGULAR if it stays large and the solution does not serve as a step. */
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt);
 /* hybrid_solve_refined for K's nonzeros alone, without the part of low rank. */
 int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt);
@@ -120,15 +127,14 @@ void hybrid_kkt_residual(const hybrid_plan *plan, const hybrid_kkt *kkt, const d
                          const double *x, double *left);
 /* Returns whether kkt->solution is accurate; `residual`: its own, relative to kkt->right. */
 int hybrid_is_accurate(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual);
-/* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
- * doubt. */
+/* Factors K(shift, epsilon) with rows and columns of pinned entries those of the identity. Returns
+ * HYBRID_KKT_... */
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
                          double epsilon, hybrid_kkt *kkt);
 /* kkt->right becomes the solution for it, uncorrected: as accurate as the weight of the pins. */
 void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt);
-/* Solves K (dw, dy) = -(force, c) with dw = move where pinned. Returns 0, 1 with another inertia
- * than was found before, or 2 where K is singular or in doubt. */
+/* Solves K (dw, dy) = -(force, c) with dw = move for pinned entries. Returns HYBRID_KKT_..., with
+ * another inertia than was found before as a wrong one. */
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
                         const double *force, const double *c, hybrid_kkt *kkt, double *dw,
                         double *dy);
@@ -297,8 +303,7 @@ double hybrid_error_at(const hybrid_error *error, double nu);
 void hybrid_set_barrier(hybrid_iterate *it, double nu);
 
 /* Factors K(D + shift, epsilon), or with a penalty of its own for each row; W may be NULL for none.
- * Returns 0 with m negative eigenvalues, 1 with another number, 2 where it is singular or in
- * doubt. */
+ * Returns HYBRID_KKT_... */
 int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, double shift,
                   const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt);
 /* Solves K (dw, dy) = -(force, c). Returns as hybrid_solve_pinned. */
