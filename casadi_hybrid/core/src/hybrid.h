@@ -92,10 +92,10 @@ typedef struct {
     double asked;        /* the clock when `interrupted` was called last */
 } hybrid_observer;
 
-/* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
- * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. The caller's
- * memory. hybrid_sqp begins without points, and so does a phase, but for one from multipliers
- * nearby, which goes on with those of the hybrid_sqp before it. */
+/* The last points of a solve with first derivatives. Their differences, the secant pairs, make a
+ * Hessian if there are no second derivatives: see problem/quasi_newton.c. The memory is the
+ * caller's. hybrid_sqp begins without points, and so does a phase. A phase from multipliers nearby
+ * goes on with the points of the hybrid_sqp before it. */
 typedef struct {
     double *doubles; /* as many as hybrid_secants_doubles says */
     int count, last; /* points that are known, and the place of the last */
@@ -257,14 +257,14 @@ enum {
 };
 
 /* f, and the largest violation of bounds and rows, |grad f + J'lam_g + lam_x|, and product of a
- * multiplier and the distance to its bound. What rounding explains is left out. */
+ * multiplier and the distance to its bound. They are without the part that rounding explains. */
 typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
-/* The answer of a solve; its arrays are the caller's. Of a phase, or of hybrid_sqp, what belongs to
- * a whole solve is left as it was: stop, point, method, phases, cause, stepped, step, x_undefined,
- * last, certificate, undefined, ended and rows. */
+/* The answer of a solve; its arrays are the caller's. hybrid_sqp and a phase leave the fields of a
+ * whole solve as they were: stop, point, method, phases, cause, stepped, step, x_undefined, last,
+ * certificate, undefined, ended and rows. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */

@@ -68,7 +68,7 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
+/* Says in wrong[] which bounds w + dw violates by more than rounding. Returns their number. */
 int hybrid_find_violated_bounds(hybrid_model *model, const hybrid_form *form,
                                 const hybrid_point *at);
 /* Multipliers of an iterate next to y0, those of pinned bounds by their sides. One that would have

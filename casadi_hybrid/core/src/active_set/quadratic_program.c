@@ -2,11 +2,11 @@
  *
  *     min force'd + d'W d / 2  s.t.  c + A d = 0,  lower <= w + d <= upper.
  *
- * Bounds of the working set are met with equality; all that is wrong with it is exchanged at once
- * as long as it becomes less (the primal-dual active-set method of Hintermueller, Ito and Kunisch,
- * SIAM J. Optim. 13, 2003), and then one bound after the other by a parametric homotopy from the
- * iterate's data to the model's (Ferreau, Bock and Diehl, Int. J. Robust Nonlinear Control 18,
- * 2008). */
+ * Bounds of the working set are met with equality. All wrong entries of the set are exchanged at
+ * once as long as they become fewer (the primal-dual active-set method of Hintermueller, Ito and
+ * Kunisch, SIAM J. Optim. 13, 2003). Then one bound after the other is exchanged, by a parametric
+ * homotopy from the iterate's data to the model's (Ferreau, Bock and Diehl, Int. J. Robust
+ * Nonlinear Control 18, 2008). */
 #include <math.h>
 #include <string.h>
 

@@ -1,10 +1,11 @@
-/* Small changes of the active set without another factorization: the Schur complement of what is
- * pinned or let go since the last one (Bartlett and Biegler, Optim. Eng. 7, 2006).
+/* Small changes of the active set without another factorization: the Schur complement of the
+ * entries that were pinned or let go since the last one (Bartlett and Biegler, Optim. Eng. 7,
+ * 2006).
  *
- * Of each entry of w the base has dw where it is free there, and the slope of L where it is pinned.
- * A bound that is added is a force on a free entry, one that is dropped a displacement of a pinned
- * one; the column of a change is what one unit of it adds to the base. The units of each are those
- * with which the added bounds are met and the dropped ones have no multiplier. */
+ * The base has dw of each entry of w that is free there, and the slope of L of each pinned one. An
+ * added bound is a force on a free entry, a dropped one a displacement of a pinned entry. The
+ * column of a change is the effect of one unit of it on the base. With the units of the changes the
+ * added bounds are met and the dropped ones have no multiplier. */
 
 #include "active_set/active_set.h"
 

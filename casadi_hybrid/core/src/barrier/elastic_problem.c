@@ -4,7 +4,7 @@
  *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0,
  *
  * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|) entry by entry. It is solved by the same Newton
- * step: `inner` is a phase on (w, p, n), whose KKT matrix is that of the problem with p and n
+ * step: `inner` is a phase on (w, p, n). Its KKT matrix is that of the problem, since p and n are
  * eliminated. */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The barrier parameter: nu becomes max(floor, min(kappa nu, nu^theta)) as long as E_nu is at most
- * kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). And the progress test: a phase ends that
- * does not improve any more. */
+/* The barrier parameter: nu becomes max(floor, min(kappa_mu nu, nu^theta_mu)) as long as E_nu is at
+ * most kappa_epsilon nu (Waechter and Biegler 2006, eq. 7). And the progress test: a phase ends if
+ * it does not improve any more. */
 #include <math.h>
 
 #include "barrier/barrier.h"

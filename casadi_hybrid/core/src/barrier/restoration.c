@@ -1,11 +1,11 @@
 /* Restoration: the violation alone is reduced, until the filter accepts a point again.
  *
- * First the least |c|_1 near the point, by steps of the barrier method on the elastic problem
- * (Waechter and Biegler 2006, section 3.3), whose own parameter falls as that of the problem does.
- * Where that leads no further, or there are more equations than unknowns, the least |c|_2
- * (feasibility/least_squares.c). Where that leads no further either, the phase ends: |c|_2 is
- * stationary, or |c|_1 was where the elastic problem ended, with the elastic y as the proof; else
- * it has stalled. */
+ * First |c|_1 is reduced near the point, by steps of the barrier method on the elastic problem
+ * (Waechter and Biegler 2006, section 3.3). Its own parameter falls as that of the problem does.
+ * If that leads no further, or there are more equations than unknowns, |c|_2 is reduced
+ * (feasibility/least_squares.c). If that leads no further either, the phase ends with a proof or
+ * has stalled. The proof is a stationary |c|_2, or |c|_1 that was stationary where the elastic
+ * problem ended, with the elastic y. */
 #include <math.h>
 
 #include "barrier/barrier.h"
@@ -131,7 +131,7 @@ static int elastic_step(hybrid_phase *phase, int t) {
     return HYBRID_SOLVED;
 }
 
-/* No step reduces |c|_2: the proof of that, or else that of |c|_1, at which the phase then ends. */
+/* No step reduces |c|_2: ends the phase with the proof of that, or else with that of |c|_1. */
 static int least_violation(hybrid_phase *phase, int status) {
     if (hybrid_norm_inf(phase->plan->m, phase->at->of.c) <= HYBRID_FEASIBLE_C) return status;
     if (status == HYBRID_INFEASIBLE && hybrid_is_stationary(phase, 0)) return status;

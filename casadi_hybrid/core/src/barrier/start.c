@@ -1,15 +1,15 @@
-/* The first iterate of the barrier method (Waechter and Biegler 2006, section 3.6), strictly inside
- * the bounds: w_i at least push*max(1, |bound|) from each, z = 1 where there is a bound, and y of
- * least squares,
+/* The first iterate of the barrier method (Waechter and Biegler 2006, section 3.6). It is strictly
+ * inside the bounds, w_i at least push*max(1, |bound|) from each. z = 1 for every bound, and y is
+ * that of least squares,
  *
  *     min_y |grad f + A'y - z_lower + z_upper|.
  *
- * Where nu is not given it is 0.1, or, where it is less, the mean over all entries with bounds of
+ * If nu is not given it is at most 0.1, and at most the mean over all entries with bounds of
  *
  *     |grad f + A'y| min(distance to the nearer bound, 1),    y of least squares for z = 0,
  *
- * and z = nu / 0.1: with nu = 0.1 and z = 1 the barrier outweighs an objective of small gradients,
- * leads far from x0, and bounds hold the steps back from there. */
+ * and z = nu / 0.1. With nu = 0.1 and z = 1 the barrier would outweigh an objective of small
+ * gradients and lead far from x0, and bounds would hold the steps back from there. */
 #include <math.h>
 
 #include "feasibility/feasibility.h"

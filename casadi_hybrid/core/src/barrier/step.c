@@ -1,15 +1,16 @@
 /* One Newton step of the barrier method: the direction of the KKT system,
  *
- *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz,
+ *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz.
  *
- * alpha and alpha_z by the fraction to the bounds, alpha halved until the filter accepts (Waechter
- * and Biegler, Math. Program. 106, 2006, section 2.3), with second-order corrections of c (section
- * 2.4) and tiny steps (section 3.9), and alpha_y between both that with the least
+ * alpha and alpha_z are those of the fraction to the boundary; alpha is halved until the filter
+ * accepts (Waechter and Biegler, Math. Program. 106, 2006, section 2.3), with second-order
+ * corrections of c (section 2.4) and tiny steps (section 3.9). alpha_y is between both, and has the
+ * least
  *
  *     |grad f + A'y - z_lower + z_upper|_2    at the new point
  *
- * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). Where noise of f may hide its decrease,
- * the slopes at both ends of the whole step decide (the approximate Wolfe conditions of Hager and
+ * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). If noise of f may hide its decrease, the
+ * slopes at both ends of the whole step decide (the approximate Wolfe conditions of Hager and
  * Zhang, SIAM J. Optim. 16, 2005). */
 #include <math.h>
 #include <string.h>

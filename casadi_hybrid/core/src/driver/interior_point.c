@@ -1,8 +1,8 @@
 /* The interior-point phase: a primal-dual barrier method with a filter line search (Waechter and
  * Biegler, Math. Program. 106, 2006), restorations and the extrapolation along rays.
  *
- * Where no step leads on it ends with a status, and the state has the iterate whose step could not
- * be taken. */
+ * If no step leads on it ends with a status, and the state has the iterate whose step could not be
+ * taken. */
 
 #include "active_set/active_set.h"
 #include "driver/driver.h"

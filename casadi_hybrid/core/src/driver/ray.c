@@ -1,15 +1,14 @@
 /* The extrapolation along the ray of iterates that run away.
  *
- * Where the curvature of equations does not fade out, as that of sin, steps stay short however far
- * the iterates are. Then these are extrapolated: x is stretched to the lengths 1e7, 1e9 and 1e11,
- * and each stretched point is brought back to c = 0 by steps of Gauss and Newton in the metric of
- * the distances to the bounds,
+ * Steps stay short, however far the iterates are, if the curvature of equations does not fade out,
+ * as that of sin. Then x is stretched to the lengths 1e7, 1e9 and 1e11. Each stretched point is
+ * brought back to c = 0 by Gauss-Newton steps in the metric of the distances to the bounds,
  *
  *     min |D dw|^2   s.t.   c + A dw = 0,     D = 1 / min(1, distance).
  *
- * Only where all three are feasible, and f is negative, falls along the ray at each, has at least
- * doubled from each to the next, and in the last stretch by no less than half the factor of the one
- * before, the last one is taken: an f that only levels off further out does not pass. */
+ * The last point is taken if all three are feasible and f is negative and falls along the ray at
+ * each. f has to double at least from each point to the next, and in the last stretch to grow by no
+ * less than half the factor of the one before: an f that levels off further out does not pass. */
 #include <math.h>
 
 #include "driver/driver.h"

@@ -4,7 +4,7 @@
  *     then:     the interior-point method from x0, and the phases of next_phase.c
  *     at last:  the least multipliers on the active set of a solution with huge ones
  *
- * The solve ends with a solution, a proof, a limit, or where no phase is left. */
+ * The solve ends with a solution, a proof, a limit, or if no phase is left. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -237,8 +237,8 @@ static int make_phases(hybrid_solver *solver, hybrid_outcome *outcome) {
     }
 }
 
-/* Dependent rows and bounds share one multiplier in any parts, however large: takes the least ones
- * of the solution, where they are found. */
+/* Takes the least multipliers of the solution, if they are found: dependent rows and bounds share
+ * one multiplier in any parts, however large. */
 static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     hybrid_outcome outcome;

@@ -1,13 +1,13 @@
-/* How far a point is from a stationary point of the violation.
+/* The distance of a point from a stationary point of the violation.
  *
- * v: by how much each row of g lies outside its bounds. The violation is |Sv|_2 / 2 squared or
- * |Sv|_1, with the scales S of the rows, and its gradient J'u with u = SSv, or u = Sy where y is a
- * subgradient of the one-norm. A component counts unless a bound blocks the step along it. The
+ * v says by how much each row of g lies outside its bounds, and S are the scales of the rows. The
+ * violation is |Sv|_2^2 / 2 or |Sv|_1. Its gradient is J'u with u = SSv, or with u = Sy for a
+ * subgradient y of the one-norm. A component counts unless a bound blocks the step along it. The
  * slope is the norm of those that count, divided by the larger of
  *
  *     sum |u_i| max(|J_i|, |J0_i|)   and   max_i sum_k |sum_j u_j (nabla^2 g_j)_ik| max(1, |w_k|):
  *
- * the size of the terms of J'u, and of what they change by after a move of the size of w. */
+ * the size of the terms of J'u, and of their change after a move of the size of w. */
 #include <math.h>
 
 #include "feasibility/feasibility.h"

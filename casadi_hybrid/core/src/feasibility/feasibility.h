@@ -9,9 +9,9 @@ void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_se
 /* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
  * restoration, which ends where the filter takes a point again. */
 void hybrid_begin_least_squares(hybrid_phase *phase, double theta);
-/* One step: phase->at is the new point; at its end phase->next is the iterate there, and root.begun
- * 0. Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE,
- * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
+/* One step: phase->at is the new point. At its end phase->next is the iterate there, and
+ * search.begun is 0. Returns a status, with state->cause if no step leads on (HYBRID_INFEASIBLE,
+ * HYBRID_STALLED). If it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_least_squares_step(hybrid_phase *phase);
 
 /* Called if steps lead no further. Ends at a root or at a stationary violation; else goes on with a

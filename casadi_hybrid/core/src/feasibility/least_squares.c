@@ -1,12 +1,11 @@
 /* The least |c|_2 within the bounds: a root before anything else, or the restoration, which ends
- * where the filter accepts a point again. It minimizes
+ * once the filter accepts a point again. It minimizes
  *
  *     |c(w)|^2 / 2 - nu sum log(distances)
  *
- * by damped steps of Gauss and Newton, or with the curvature of c where these are slow (Fletcher
- * and Xu, IMA J. Numer. Anal. 7, 1987), by the KKT matrix with E = I. The damping is that of
- * Levenberg and Marquardt in the units of the columns of A (More, Lecture Notes in Mathematics 630,
- * 1978). */
+ * by damped Gauss-Newton steps, or with the curvature of c if these are slow (Fletcher and Xu, IMA
+ * J. Numer. Anal. 7, 1987), by the KKT matrix with E = I. The damping is that of Levenberg and
+ * Marquardt in the units of the columns of A (More, Lecture Notes in Mathematics 630, 1978). */
 #include <math.h>
 
 #include "feasibility/feasibility.h"

@@ -1,6 +1,6 @@
-/* The barrier function phi_nu(w) = f(w) - nu sum log(distances to the bounds), damped where there
- * is one bound alone (Waechter and Biegler 2006, section 3.7), its gradient, and the violation
- * theta = |c|_1. */
+/* The barrier function phi_nu(w) = f(w) - nu sum log(distances to the bounds), its gradient, and
+ * the violation theta = |c|_1. Entries with one bound alone are damped (Waechter and Biegler 2006,
+ * section 3.7). */
 #include <math.h>
 
 #include "globalization/globalization.h"

@@ -1,5 +1,5 @@
-/* Four numbers side by side. Where each entry waits for the one before it, a sum takes as long as
- * its latencies: so four are added at once, always in the same order. As many of them lie in one
+/* Four numbers side by side. A sum whose entries wait for each other takes as long as its
+ * latencies: so four are added at once, always in the same order. As many of them lie in one
  * register as the processor's has room for: of wider ones compilers make worse code than of plain
  * numbers. The same bits everywhere. */
 #ifndef HYBRID_LANES_H

@@ -1,23 +1,23 @@
 /* The Hessian from first derivatives: symmetric rank-one updates in every block, limited memory.
  *
- * Of the last points x_0, ..., x_q of a solve the gradient of f and J are saved, not slopes of one
+ * The gradient of f and J are saved at the last points x_0, ..., x_q of a solve, not slopes of one
  * Lagrangian. So the secant pairs
  *
  *     s_k = x_k+1 - x_k,    y_k = sigma (grad f_k+1 - grad f_k) + (J_k+1 - J_k)' lam
  *
- * fit whatever multipliers lam and weight sigma of f are given. The matrix is made anew at each
- * point, from the oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright,
- * Numerical Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
+ * fit any multipliers lam and weight sigma of f. The matrix is made anew at each point, from the
+ * oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright, Numerical
+ * Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
  *
- *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k,
+ *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k.
  *
- * a pair with |r_k's_k| next to nothing left out. B may have negative curvature: the inertia
- * correction deals with it as with that of exact second derivatives. The Lagrangian couples the
- * variables of different blocks by a sum alone (partial separability, Griewank and Toint, 1982),
- * so each block is updated by its own part of s and y. A block whose nonzeros in the pattern are a
- * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are the
- * part of low rank.
- */
+ * A pair with |r_k's_k| next to nothing is left out. B may have negative curvature, with which the
+ * inertia correction deals as with that of exact second derivatives.
+ *
+ * The Lagrangian couples the variables of different blocks by a sum alone (partial separability,
+ * Griewank and Toint, 1982). So each block is updated by its own part of s and y. If the nonzeros
+ * of a block are a full matrix, B is there. A larger block has the identity there, and its r_k and
+ * 1 / r_k's_k are the part of low rank. */
 
 #include "problem/problem.h"
 

@@ -1,8 +1,9 @@
-/* What rounding explains of a residual that is too large counts as zero: an entry with
+/* Residuals without rounding. A residual that is too large counts as zero as far as rounding
+ * explains it: an entry with
  *
  *     |sum of terms| <= 100 u sum |terms|,    u = 2^-52,
  *
- * as far as the terms themselves are plausible. Implausible ones make a residual of their rounding,
+ * if the terms themselves are plausible. Implausible ones make a residual of their rounding,
  * however small their sum is. */
 #include <math.h>
 
@@ -81,9 +82,9 @@ double hybrid_complementarity(int count, const double *value, const double *lowe
     return found;
 }
 
-/* The largest product of a multiplier and the violation of its equation, of implausible ones: so
- * much of f they trade for the violation, as where equations depend on each other at feasible
- * points alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
+/* The largest product of a multiplier and the violation of its equation, for implausible
+ * multipliers. They trade so much of f for the violation, as if equations depend on each other at
+ * feasible points alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
 static double products_of_equations(const hybrid_form *form, const hybrid_point *at,
                                     const double *lam_g, const double *steep, double limit) {
     const hybrid_numbers *of = form->numbers;
