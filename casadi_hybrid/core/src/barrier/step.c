@@ -155,54 +155,75 @@ static int accepted_by_slopes(hybrid_phase *phase, const hybrid_iterate *it, dou
     return type;
 }
 
+/* The whole step and the last two trial points, for the tests of noise. */
+typedef struct {
+    double alpha;  /* of the whole step */
+    double risen;  /* phi, by the whole step */
+    double off[2]; /* distances of f from its tangent, at the last two trial points */
+} noise_tests;
+
+/* Tests of a refused trial point for noise of f: by slopes, or whether the whole step may be tried
+ * once more, at twice its *alpha. Returns as hybrid_filter_accepts. */
+static int test_noise(hybrid_phase *phase, const hybrid_iterate *it, double slope, double *alpha,
+                      noise_tests *tests) {
+    const double before = tests->off[0], part = *alpha / tests->alpha;
+    int type = HYBRID_REJECTED;
+    tests->off[0] = tests->off[1];
+    if (*alpha == tests->alpha)
+        type = accepted_by_slopes(phase, it, *alpha, tests->risen, slope);
+    if (!type && hybrid_measure_noise(phase, phase->trial, part, before, &tests->off[1]) &&
+        tests->risen <= phase->noise)
+        *alpha = 2.0 * tests->alpha;
+    return type;
+}
+
+/* The accepted trial point becomes the next iterate, after `cut` short steps in a row. */
+static void accept_trial(hybrid_phase *phase, const hybrid_iterate *it, double alpha, int type,
+                         int cut) {
+    hybrid_iterate *next = &phase->next;
+    make_next(phase, it, alpha);
+    next->tiny = 0;
+    next->cut = alpha <= HYBRID_LINE_SEARCH_SHORT * phase->direction.alpha ? cut + 1 : 0;
+    if (next->cut == 1) next->theta_cut = phase->pair.theta;
+    if (type == HYBRID_H_TYPE) hybrid_filter_add(&phase->pair, next);
+}
+
+/* Returns whether short steps call for a restoration: the filter keeps them short, and far from
+ * feasibility theta has hardly fallen meanwhile. */
+static int is_held_by_filter(const hybrid_phase *phase, const hybrid_iterate *it) {
+    const double theta = phase->pair.theta;
+    return theta > HYBRID_FEASIBLE_C && theta > HYBRID_LINE_SEARCH_SHORT_THETA * it->theta_cut;
+}
+
 /* The filter line search. Returns HYBRID_SOLVED with the new iterate, NO_STEP, or a status. */
 static int line_search(hybrid_phase *phase, const hybrid_iterate *it) {
     const hybrid_plan *plan = phase->plan;
     const hybrid_filter_pair *pair = &phase->pair;
-    const double whole = phase->direction.alpha;
-    double size = hybrid_norm_inf(plan->n, phase->at->of.w), slope = 0.0, least, alpha;
-    double risen = INFINITY;              /* phi, by the whole step */
-    double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
-    int cut = it->cut, first = 1;
+    const double size = hybrid_norm_inf(plan->n, phase->at->of.w);
+    const int many_short = it->cut >= HYBRID_LINE_SEARCH_SHORT_STEPS && plan->m;
+    noise_tests tests = {phase->direction.alpha, INFINITY, {INFINITY, INFINITY}};
+    double slope = 0.0, alpha_min, alpha;
+    int first = 1;
     if (hybrid_norm_inf(plan->n, phase->direction.dw) / (1.0 + size) < HYBRID_LINE_SEARCH_TINY_STEP)
         return tiny_step(phase, it);
     for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * phase->direction.dw[i];
-    least = hybrid_alpha_min(pair, it->theta_start, slope);
-    if (it->cut >= HYBRID_LINE_SEARCH_SHORT_STEPS && plan->m) {
-        /* The filter keeps steps short: far from feasibility, where theta has hardly fallen
-         * meanwhile, a restoration is due. */
-        if (pair->theta > HYBRID_FEASIBLE_C &&
-            pair->theta > HYBRID_LINE_SEARCH_SHORT_THETA * it->theta_cut)
-            return NO_STEP;
-        cut = 0;
-    }
-    for (alpha = whole; alpha >= least; alpha *= 0.5, first = 0) {
+    alpha_min = hybrid_alpha_min(pair, it->theta_start, slope);
+    if (many_short && is_held_by_filter(phase, it)) return NO_STEP;
+    for (alpha = tests.alpha; alpha >= alpha_min; alpha *= 0.5, first = 0) {
         double phi;
         int type, end = hybrid_search_ends(phase);
         if (end) return end;
         if (try_at(phase, alpha, &phase->direction, phase->trial)) continue;
         phi = hybrid_phi(&phase->form, phase->trial, it->nu);
-        if (alpha == whole) risen = phi - pair->phi;
+        if (alpha == tests.alpha) tests.risen = phi - pair->phi;
         type = hybrid_filter_accepts(pair, it, size, phase->trial->theta, phi, alpha, slope);
         if (!type && first && phase->trial->theta >= pair->theta) {
             type = second_order_correction(phase, it, slope);
             if (type) alpha = phase->direction.alpha;
         }
-        if (!type && !phase->elastic.outer) {
-            const double before = off[0];
-            off[0] = off[1];
-            if (alpha == whole) type = accepted_by_slopes(phase, it, alpha, risen, slope);
-            if (!type &&
-                hybrid_measure_noise(phase, phase->trial, alpha / whole, before, &off[1]) &&
-                risen <= phase->noise)
-                alpha = 2.0 * whole; /* the whole step once more */
-        }
+        if (!type && !phase->elastic.outer) type = test_noise(phase, it, slope, &alpha, &tests);
         if (!type || hybrid_complete(phase, phase->trial)) continue;
-        make_next(phase, it, alpha);
-        phase->next.tiny = 0;
-        phase->next.cut = alpha <= HYBRID_LINE_SEARCH_SHORT * phase->direction.alpha ? cut + 1 : 0;
-        if (phase->next.cut == 1) phase->next.theta_cut = pair->theta;
-        if (type == HYBRID_H_TYPE) hybrid_filter_add(pair, &phase->next);
+        accept_trial(phase, it, alpha, type, many_short ? 0 : it->cut);
         return HYBRID_SOLVED;
     }
     return NO_STEP;
