@@ -14,11 +14,6 @@ void hybrid_begin_least_squares(hybrid_phase *phase, double theta);
  * HYBRID_STALLED). If it is not HYBRID_SOLVED nothing has changed. */
 int hybrid_least_squares_step(hybrid_phase *phase);
 
-/* Called if steps lead no further. Ends at a root or at a stationary violation; else goes on with a
- * smaller nu, by far if the violation is clearly stationary. Returns a status. */
-int hybrid_end_least_squares(hybrid_phase *phase);
-/* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
-int hybrid_accept_least_squares(hybrid_phase *phase, double alpha, double damping);
 /* Multipliers z of all bounds: at the start, and where those before belong to a point far away. */
 void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate *it);
 /* Returns whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */

@@ -126,8 +126,6 @@ static inline int hybrid_is_met_bound(double room, double distance, double tol) 
 /* Calls the first function at point->x and spreads what it gives. Returns 0, or 1 where it is not
  * defined. */
 int hybrid_call_first(hybrid_form *form, hybrid_point *point);
-/* The largest entry of each row of A at the start, unscaled. */
-void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row);
 /* w = that of a point, but each slack at the value of its row. */
 void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w);
 /* The functions at point->w. `known_x`: the x to which the user's values in the point belong, NULL

@@ -37,7 +37,8 @@ static double scale_of(double steepest) {
     return hybrid_clamp(HYBRID_FORM_G_MAX / steepest, HYBRID_FORM_SCALE_MIN, 1.0);
 }
 
-void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
+/* The largest entry of each row of A at the start, unscaled. */
+static void largest_entries(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
         double size = fabs(start->raw_J[plan->A_of_J[k]]);
@@ -58,7 +59,7 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
                   !form->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
     if (form->unscaled || hybrid_norm_inf(plan->nnz_J, start->raw_J) <= HYBRID_FORM_G_MAX) return;
-    hybrid_steepness(plan, start, form->scale_c);
+    largest_entries(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
         form->scale_c[i] = scale_of(form->scale_c[i]);
         form->plain &= form->scale_c[i] == 1.0;
