@@ -8,6 +8,7 @@ from problems.hs import hs_problem
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.solver.record.record import IterationRecord
+from casadi_hybrid.utils.core_constants import CORE
 from casadi_hybrid.utils.output.plotting import plot_convergence
 
 
@@ -128,7 +129,7 @@ def rosenbrock():
 
 
 def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
-    monkeypatch.setattr("casadi_hybrid.core.binding.plan._FIRST_PATIENCE", 2)
+    monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", 2)
     solver = rosenbrock()
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] > 2
@@ -139,7 +140,7 @@ def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
 def test_an_attempt_that_converges_is_not_cut(monkeypatch, short):
     """The last steps of a solve, each of which brings the residuals down by half."""
     steps = rosenbrock().stats()["iter_count"]
-    monkeypatch.setattr("casadi_hybrid.core.binding.plan._FIRST_PATIENCE", steps - short)
+    monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", steps - short)
     again = rosenbrock()
     assert again.stats()["success"]
     assert again.stats()["iter_count"] == steps

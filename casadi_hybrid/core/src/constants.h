@@ -269,8 +269,8 @@
 #define HYBRID_INERTIA_DECAY 3.0
 /* The largest sigma far from feasibility, where a restoration does better [M] */
 #define HYBRID_INERTIA_FAR_DELTA_W_MAX 1e12
-/* Times in a row that zero fails before it is left out, and that a third of the last sigma serves
- * at once before zero is tried again [M] */
+/* Times in a row that zero fails before it is left out. As many times a third of the last sigma
+ * has to serve at once before zero is tried again [M] */
 #define HYBRID_INERTIA_TURNS 2
 /* The barrier hides no curvature of W if it adds no more than this part of |W| [M] */
 #define HYBRID_INERTIA_BARRIER_CURVATURE 1e-4

@@ -74,7 +74,7 @@ typedef struct {
 /* The observer of a solve. Rows of iterates are written one after another into `rows`. If there is
  * no room for another one, `full` is called. It empties the rows (count = 0) or hands over others,
  * and returns 0. If it returns another number, no more rows are written. The caller sets the fields
- * up to `capacity`, hybrid_solve the rest.
+ * up to `count`, hybrid_solve the rest.
  *   look:        called with each iterate; another number than 0 ends the solve
  *   interrupted: called every 0.1 s or so; likewise */
 typedef struct {
@@ -196,10 +196,10 @@ enum {
     HYBRID_BLOCKED = 10,      /* the filter accepts no step, or nothing improves any more */
     HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the phase */
     HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the phase */
-    HYBRID_UNBOUNDED = 13, /* f falls without bound: the last iterate of the phase is the proof */
-    HYBRID_DIVERGED = 14,  /* the iterates go to infinity along points that prove nothing */
-    HYBRID_LATE = 15,      /* max_time */
-    HYBRID_STOPPED = 16    /* the observer has ended it */
+    HYBRID_UNBOUNDED = 13,    /* f falls without bound: the last iterate is the proof */
+    HYBRID_DIVERGED = 14,     /* the iterates go to infinity along points that prove nothing */
+    HYBRID_LATE = 15,         /* max_time */
+    HYBRID_STOPPED = 16       /* the observer has ended it */
 };
 
 /* The cause of a phase's end with HYBRID_INFEASIBLE or HYBRID_STALLED. */

@@ -146,9 +146,9 @@ typedef struct hybrid_fixed {
                             that of the first row with all, then of the second with those after */
 } hybrid_fixed;
 
-/* Integers of tables for this analysis with work of hybrid_ldl_analysis integers; -1 where a group
-   has more than two rows, the tables would have more than `most` products, or chosen pivots take
-   less time. */
+/* Integers of tables for this analysis with work of hybrid_ldl_analysis integers. -1 if a group has
+   more than two rows, the tables would have more than `most` products, or chosen pivots take less
+   time. */
 int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *group, int most,
                       int *work);
 

@@ -98,8 +98,8 @@ static int collect_columns(const hybrid_plan *plan, hybrid_model *model, const h
 }
 
 /* The units of each change by L D L' of the Schur complement. Its pivots have the signs of their
- * kinds, added or dropped, where and only where bounds are independent and the model is convex
- * along what is free. Returns 0, or 1 where they have not. */
+ * kinds, added or dropped, if and only if bounds are independent and the model is convex along free
+ * entries. Returns 0, or 1 if they have not. */
 static int solve_complement(const hybrid_plan *plan, hybrid_schur *schur, int added) {
     const int count = schur->count;
     double *L = schur->L, *t = schur->units;

@@ -268,11 +268,11 @@ static double gain_at(sqp *h, double distance, double value) {
     return value - to->f - hybrid_dot(form->plan->m, h->y, to->c);
 }
 
-/* The second-order conditions at h->at. Along a direction of negative curvature it goes to the
- * farthest point, to one side or the other, at which L is less by a quarter at least of what the
- * curvature predicts. If there is none, a bound is in the way, or L is not known so exactly.
- * Curvature counts only if it changes L by more than the tolerance over the size of w. Returns
- * HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
+/* The second-order conditions at h->at. With a direction of negative curvature it goes to the
+ * farthest point along it, to one side or the other, that gains enough. L has to be less there by a
+ * quarter at least of the predicted decrease. If there is none, a bound is in the way, or L is not
+ * known so exactly. Curvature counts only if it changes L by more than the tolerance over the size
+ * of w. Returns HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
 static int follow_negative_curvature(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);

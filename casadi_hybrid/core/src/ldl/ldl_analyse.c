@@ -189,8 +189,8 @@ static void pile(int *side, const tables *t, hybrid_ldl *made) {
 }
 
 /* Lays out the factor, with what delayed rows may need: so many places in every front, as far as
-   its descendants have so many rows. Where pivots do harm the same doubles serve wherever a part
-   needs them, and a front may become twice as high as the highest one is without delays. */
+ * its descendants have so many rows. If pivots do harm, the same doubles serve any front of a part.
+ * Then a front may become twice as high as the highest one is without delays. */
 static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
     const int rise = places > made->deepest ? places : made->deepest;
     int *delayed = p->where, narrowest = made->deepest;
