@@ -1,6 +1,6 @@
 r"""The result of a solve by the default method.
 
-The core (``core/src``) makes runs one after another until one is a solution or a proof that there
+The core (``core/src``) makes phases one after another until one is a solution or a proof that there
 is none. For the standard form min f(w), c(w) = 0, l ≤ w ≤ u each iteration of the interior-point
 method solves
 
