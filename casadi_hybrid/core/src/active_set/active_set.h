@@ -47,6 +47,12 @@ typedef struct {
     int perturbed, least, curved;
 } hybrid_sqp_task;
 
+/* Returns whether there is a working set, or a multiplier that is not zero, to begin with. */
+static inline int hybrid_has_guess(const hybrid_plan *plan, const hybrid_numbers *numbers) {
+    return numbers->side_x || hybrid_norm1(plan->n_x, numbers->lam_x0) != 0.0 ||
+           hybrid_norm1(plan->n_g, numbers->lam_g0) != 0.0;
+}
+
 int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                    const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
                    int *ints, hybrid_answer *answer);

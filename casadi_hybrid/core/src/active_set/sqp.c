@@ -334,6 +334,50 @@ static int deliver(sqp *h, int status) {
     return answer->status = status;
 }
 
+/* Places the memory and sets the task of one call. */
+static void prepare(sqp *h, const hybrid_plan *plan, const hybrid_functions *functions,
+                    const hybrid_numbers *numbers, const hybrid_sqp_task *task, hybrid_arena *arena,
+                    hybrid_answer *answer) {
+    const int perturbed = task->perturbed > 0;
+    place(plan, arena, h);
+    h->start = hybrid_time(functions);
+    h->curved = task->curved;
+    h->form.functions = functions;
+    h->form.numbers = numbers;
+    h->form.answer = answer;
+    h->form.perturbed = task->perturbed;
+    h->form.relaxation = perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
+    h->form.unscaled = perturbed;
+    h->form.placing = 0;
+    h->model.until = numbers->max_time > 0.0 ? h->start + numbers->max_time : INFINITY;
+    h->model.kkt.answer = answer;
+    h->model.kkt.at_once = functions->at_once;
+    h->model.kkt.low_rank = &h->form.low_rank;
+    /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
+    h->model.kkt.precise = perturbed;
+    hybrid_clear_counts(answer);
+    answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
+    if (functions->secants) functions->secants->count = 0;
+}
+
+/* The functions and multipliers at the start. Returns a status. */
+static int evaluate_start(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    hybrid_answer *answer = h->form.answer;
+    const int status = hybrid_make_form(&h->form, h->at);
+    if (status) return status;
+    hybrid_copy(plan->n_x, h->at->raw_gradient, answer->gradient0);
+    hybrid_copy(plan->nnz_J, h->at->raw_J, answer->J0);
+    if (answer->x_start) hybrid_copy(plan->n_x, h->at->x, answer->x_start);
+    hybrid_copy(plan->n_x, h->at->x, h->began);
+    if (hybrid_evaluate(&h->form, h->at, h->began)) return HYBRID_UNDEFINED;
+    hybrid_copy(plan->n_x, h->at->x, h->began);
+    h->held.count =
+        hybrid_multipliers_in(&h->form, h->y, h->held.z_lower, h->held.z_upper, h->held.at);
+    hybrid_gradient_of_L(plan, h->at, h->y, h->model.force);
+    return HYBRID_SOLVED;
+}
+
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
     const hybrid_sqp_task plain = {0, 0, 0};
@@ -344,44 +388,14 @@ int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                    const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
                    int *ints, hybrid_answer *answer) {
     hybrid_arena arena = {doubles, ints, 0, 0};
-    sqp h;
     hybrid_ray ray = {INFINITY, INFINITY, 0};
+    sqp h;
     double error;
     int status, proof, unfinished;
-    place(plan, &arena, &h);
-    h.start = hybrid_time(functions);
-    h.form.functions = functions;
-    h.form.numbers = numbers;
-    h.form.answer = answer;
-    h.form.perturbed = task->perturbed;
-    h.curved = task->curved;
-    h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
-    /* Bounds too are moved to have multipliers. */
-    h.form.relaxation = task->perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
-    h.form.unscaled = task->perturbed > 0;
-    h.form.placing = 0;
-    hybrid_clear_counts(answer);
-    answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
-    h.model.kkt.answer = answer;
-    h.model.kkt.at_once = functions->at_once;
-    h.model.kkt.low_rank = &h.form.low_rank;
-    if (functions->secants) functions->secants->count = 0;
-    /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
-    h.model.kkt.precise = task->perturbed > 0;
-    if (!numbers->side_x && !task->curved && hybrid_norm1(plan->n_x, numbers->lam_x0) == 0.0 &&
-        hybrid_norm1(plan->n_g, numbers->lam_g0) == 0.0)
-        return answer->status = HYBRID_NO_GUESS;
-    status = hybrid_make_form(&h.form, h.at);
+    prepare(&h, plan, functions, numbers, task, &arena, answer);
+    if (!task->curved && !hybrid_has_guess(plan, numbers)) return answer->status = HYBRID_NO_GUESS;
+    status = evaluate_start(&h);
     if (status) return answer->status = status;
-    hybrid_copy(plan->n_x, h.at->raw_gradient, answer->gradient0);
-    hybrid_copy(plan->nnz_J, h.at->raw_J, answer->J0);
-    if (answer->x_start) hybrid_copy(plan->n_x, h.at->x, answer->x_start);
-    hybrid_copy(plan->n_x, h.at->x, h.began);
-    if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
-    hybrid_copy(plan->n_x, h.at->x, h.began);
-    h.held.count =
-        hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
-    hybrid_gradient_of_L(plan, h.at, h.y, h.model.force);
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;

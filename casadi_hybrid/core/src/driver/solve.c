@@ -195,9 +195,7 @@ static int is_final(int stop) {
 static int prepare_opening(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
-    if (!of->side_x && hybrid_norm1(plan->n_x, of->lam_x0) == 0.0 &&
-        hybrid_norm1(plan->n_g, of->lam_g0) == 0.0)
-        return 0;
+    if (!hybrid_has_guess(plan, of)) return 0;
     solver->phase.how = solver->options->near;
     solver->phase.method = HYBRID_ACTIVE_SET;
     solver->phase.at_x0 = 1;
