@@ -278,18 +278,18 @@ void hybrid_conclude_phase(hybrid_solver *solver, int status, hybrid_outcome *ou
 
 static hybrid_rank rank_of(const hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_residuals *r = &solver->found.end;
-    hybrid_rank rank = {.kind = 4, .violation = r->feasibility};
+    hybrid_rank rank = {.kind = HYBRID_RANK_OTHER, .violation = r->feasibility};
     double merit = hybrid_merit(solver->given, r);
     if (outcome->point == HYBRID_KKT_POINT || outcome->stop == HYBRID_STOP_UNBOUNDED) {
-        rank.kind = outcome->point == HYBRID_KKT_POINT ? 0 : 1;
+        rank.kind = outcome->point == HYBRID_KKT_POINT ? HYBRID_RANK_KKT : HYBRID_RANK_UNBOUNDED;
         return rank;
     }
     rank.value = isnan(merit) ? INFINITY : merit;
     if (r->feasibility <= solver->given->feasibility) {
-        rank.kind = 2;
+        rank.kind = HYBRID_RANK_FEASIBLE;
         rank.f = r->f;
     } else if (outcome->stop == HYBRID_STOP_LOCALLY_INFEASIBLE) {
-        rank.kind = 3;
+        rank.kind = HYBRID_RANK_LEAST_VIOLATION;
         rank.value = outcome->violation;
     }
     return rank;
@@ -310,7 +310,8 @@ static int is_better(const hybrid_rank *one, const hybrid_rank *other) {
 
 void hybrid_keep_best(hybrid_solver *solver, const hybrid_outcome *outcome) {
     const hybrid_rank rank = rank_of(solver, outcome), *other = &solver->rank;
-    const int by_violation = outcome->cut && rank.kind == 4 && other->kind == 4;
+    const int by_violation =
+        outcome->cut && rank.kind == HYBRID_RANK_OTHER && other->kind == HYBRID_RANK_OTHER;
     if (by_violation ? rank.violation >= other->violation : !is_better(&rank, other)) return;
     solver->rank = rank;
     solver->answer->stop = outcome->stop;

@@ -46,14 +46,23 @@ typedef struct {
 /* Phases of a solve at most, but for the opening. */
 #define HYBRID_PHASES 32
 
+/* The class of a point, the best first. */
+enum {
+    HYBRID_RANK_KKT = 0,
+    HYBRID_RANK_UNBOUNDED = 1,
+    HYBRID_RANK_FEASIBLE = 2,
+    HYBRID_RANK_LEAST_VIOLATION = 3,
+    HYBRID_RANK_OTHER = 4,
+    HYBRID_RANK_NONE = 5
+};
+
 /* The rank of a point: its class first. Of feasible ones the point is better whose f is less by a
  * thousandth and whose violation is no larger. Then the error decides, of infeasible ones the
  * violation. */
 typedef struct {
-    int kind;
+    int kind; /* HYBRID_RANK_KKT, ... */
     double f, violation, value;
 } hybrid_rank;
-#define HYBRID_NOTHING 5 /* the class of no point */
 
 typedef struct {
     const hybrid_plan *plan;

@@ -336,7 +336,7 @@ static void begin(hybrid_solver *solver) {
         observer->last = -1;
         observer->asked = solver->began;
     }
-    solver->rank.kind = HYBRID_NOTHING;
+    solver->rank.kind = HYBRID_RANK_NONE;
     hybrid_clear_counts(answer);
     answer->undefined = answer->phases = 0;
     for (int i = 0; i < plan->n_x; i++) {
