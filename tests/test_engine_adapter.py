@@ -181,7 +181,7 @@ def test_structures_are_those_of_the_compiler(of: str, compiler: str, tmp_path: 
     checks += [f'_Static_assert({name} == {value}, "{name}");' for name, value in CORE.items()]
     folder = FOLDER / ("src" if of == "core" else "binding/adapter")
     names = sorted(path.relative_to(folder) for path in folder.rglob("*.h"))
-    names += ["constants.h", "driver/runs.h"]
+    names += ["constants.h", "driver/phases.h"]
     lines = ["#include <stddef.h>", *(f'#include "{name}"' for name in names), *checks]
     file = tmp_path / "layouts.c"
     file.write_text("\n".join(lines))

@@ -16,6 +16,7 @@ from engine_cases import (
     core_in_pieces,
     solved,
 )
+from engine_cases import core as headers
 from nlp_cases import hock_schittkowski, parts
 from problems.control import FAMILIES
 
@@ -33,11 +34,11 @@ def core() -> Any:
         "hybrid_next_nu": (number, [number, number]),
         "hybrid_filter_rejects": (c_int, [c_void_p, number, number, number]),
         "hybrid_filter_accepts": (c_int, [c_void_p, c_void_p, *[number] * 5]),
-        "hybrid_smallest_step": (number, [c_void_p, number, number]),
+        "hybrid_alpha_min": (number, [c_void_p, number, number]),
         "hybrid_filter_add": (None, [c_void_p, c_void_p]),
         "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
         "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
-        "hybrid_safe_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
+        "hybrid_reset_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
         "hybrid_fraction_to_zero": (
             number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
         ),
@@ -54,6 +55,7 @@ def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndar
 
 # γ_θ = γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
 GAMMA, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1.0, 1.1, 2.3, 1e-4, 0.05
+F_TYPE, H_TYPE = headers.HYBRID_F_TYPE, headers.HYBRID_H_TYPE
 
 
 class Filter:
@@ -68,16 +70,16 @@ class Filter:
         return bool(theta > self.most * max(1.0, reach) or worse.any())
 
     def verdict(self, size: float, trial: tuple[float, float], alpha: float, slope: float) -> int:
-        """f: sufficient decrease of φ; h: of θ or φ by a part of θ; 0: neither."""
+        """The type of an accepted step, 0 for a rejected one."""
         theta, phi = trial
         fall = phi - self.phi - 10 * EPS * abs(self.phi)
         if self.blocks(theta, phi, np.sqrt(size)):
             return 0
         switching = slope < 0 and alpha * (-slope) ** S_PHI > DELTA * self.theta**S_THETA
         if switching and self.theta <= self.least:
-            return ord("f") * (fall <= ETA * alpha * slope)
+            return F_TYPE * (fall <= ETA * alpha * slope)
         better = theta <= (1 - GAMMA) * self.theta or fall <= -GAMMA * self.theta
-        return ord("h") * better
+        return H_TYPE * better
 
     def smallest_step(self, slope: float) -> float:
         least = GAMMA
@@ -102,20 +104,20 @@ def test_the_filter(core: Any) -> None:
         alpha, slope = float(rng.uniform()), float(rng.normal())
         of, room = Filter(theta, phi, start, pairs), np.zeros(256)
         room[:10] = pairs.ravel()
-        it = C.hybrid_iterate(filter=room.ctypes.data, entries=5, theta_start=start)
+        it = headers.hybrid_iterate(filter=room.ctypes.data, entries=5, theta_start=start)
         pair = FilterPairData(theta, phi)
         wanted = of.verdict(size, trial, alpha, slope)
         seen.add(wanted)
         given = ct.byref(pair), ct.byref(it), size, *trial, alpha, slope
         assert core.hybrid_filter_accepts(*given) == wanted
         assert core.hybrid_filter_rejects(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
-        step = core.hybrid_smallest_step(ct.byref(pair), start, slope)
+        step = core.hybrid_alpha_min(ct.byref(pair), start, slope)
         assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
         core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
         kept = of.extended()
         assert it.entries == len(kept)
         np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
-    assert seen == {0, ord("f"), ord("h")}
+    assert seen == {0, F_TYPE, H_TYPE}
 
 
 def test_of_a_full_filter_the_oldest_pair_goes(core: Any) -> None:
@@ -123,7 +125,7 @@ def test_of_a_full_filter_the_oldest_pair_goes(core: Any) -> None:
     theta = np.sort(sizes(rng, 128))
     pairs = rng.permutation(np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]]))
     room = pairs.ravel().copy()
-    it = C.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
+    it = headers.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
     pair = FilterPairData(0.5 * float(theta[0]), 9.0)
     core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
     new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
@@ -163,7 +165,7 @@ def test_bounds_are_kept(core: Any) -> None:
         z = [np.where(has, sizes(rng, n, 14.0), 0.0) for has in (low, high)]
         central = nu * low / below, nu * high / above
         wanted_z = [np.clip(o, c / 1e10, c * 1e10) for o, c in zip(z, central, strict=True)]
-        core.hybrid_safe_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
+        core.hybrid_reset_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
         np.testing.assert_allclose(z, wanted_z, rtol=1e-14)
         step = rng.normal(size=n)
         share = core.hybrid_fraction_to_zero(

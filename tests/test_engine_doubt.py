@@ -33,17 +33,22 @@ DOUBT = (
     ("kkt_system.c", "    right = kkt->inertia.negative == plan->m;\n",
      "    right = kkt->inertia.negative == plan->m;\n"
      "    if (!penalty && epsilon == 0.0) return kkt->answer->doubts++, 2;\n", 1),
-    ("pinned_system.c", "    if (hybrid_in_doubt(kkt)) return 2;\n    return",
+    ("pinned_system.c", "    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;\n    return",
      "    if (epsilon == 0.0) kkt->inertia.doubtful = 1;\n"
-     "    if (hybrid_in_doubt(kkt)) return 2;\n    return", 1),
+     "    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;\n    return", 1),
 )  # fmt: skip
 # No solution in a fixed order is accurate; and none by chosen pivots, before it is corrected.
-ACCEPTED = "if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;"
+ACCEPTED = "if (!kkt->precise && hybrid_is_accurate(plan, kkt, residual)) return HYBRID_KKT_RIGHT;"
 REFUSAL = (("kkt_matrix.c", ACCEPTED, "", 1),)
 ROUGH = (
     *REFUSAL,
-    ("kkt_matrix.c", "if (!hybrid_refined(plan, kkt, residual)) return 3;", "return 3;", 1),
-    ("kkt_system.c", "if (found && hybrid_serves(plan, kkt)) found = 0;", "", 1),
+    ("kkt_matrix.c", "if (!hybrid_is_accurate(plan, kkt, residual)) return", "return", 1),
+    (
+        "kkt_system.c",
+        "if (result && hybrid_is_accurate_step(plan, kkt)) result = HYBRID_KKT_RIGHT;",
+        "",
+        1,
+    ),
 )
 SINGULAR, ACCURATE = 2, 1e-10
 

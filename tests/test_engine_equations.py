@@ -24,7 +24,7 @@ def eigenvectors_by_c(A: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Status, eigenvalues and eigenvectors, a column each."""
     vectors, values, work = A.copy(), np.empty(len(A)), np.empty(max(1, len(A)))
     addresses = (array.ctypes.data for array in (vectors, values, work))
-    status = core_in_pieces().hybrid_symmetric(ct.c_int(len(A)), *map(ct.c_void_p, addresses))
+    status = core_in_pieces().hybrid_eigen(ct.c_int(len(A)), *map(ct.c_void_p, addresses))
     return status, values, vectors.T
 
 

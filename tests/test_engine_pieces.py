@@ -136,7 +136,7 @@ def test_multipliers_in_and_out(both: Both) -> None:
 def test_the_barrier_function(both: Both, nu: float) -> None:
     """φ_ν = f − ν Σ log(distances), damped by the distance where there is one bound alone."""
     draws, data, of = np.random.default_rng(6), both.data, both.formula
-    both.core.hybrid_logs.restype = NUMBER
+    both.core.hybrid_sum_log.restype = NUMBER
     slope = np.zeros(data.n)
     low, high = np.isfinite(of.lower), np.isfinite(of.upper)
     for k in range(6):
@@ -148,7 +148,7 @@ def test_the_barrier_function(both: Both, nu: float) -> None:
         f, gradient, c, _ = of.point(w)
         trial = TrialData(of=both.point, theta=float(np.abs(c).sum()))
         for name in ("below", "above"):
-            trial.logs += both.core.hybrid_logs(data.n, address(both.of_point(name, data.n)))
+            trial.logs += both.core.hybrid_sum_log(data.n, address(both.of_point(name, data.n)))
         form, pair = ct.byref(both.form), FilterPairData(gradient=slope.ctypes.data)
         both.core.hybrid_bound_terms(form, ct.byref(trial))
         both.core.hybrid_filter_pair_at(form, ct.byref(trial), NUMBER(nu), ct.byref(pair))

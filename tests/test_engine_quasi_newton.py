@@ -141,9 +141,9 @@ def test_a_pair_that_shows_nothing_is_left_out() -> None:
     assert form.secants.count == 2
     assert np.abs(W[:2, :2] - np.eye(2)).max() > 0.1
     np.testing.assert_array_equal(W[2:8, 2:8], np.eye(6))
-    assert form.core.hybrid_forget(ct.byref(form.secants)) == 1
+    assert form.core.hybrid_drop_secants(ct.byref(form.secants)) == 1
     np.testing.assert_array_equal(form.hessian(y)[:2, :2], np.eye(2))
-    assert form.core.hybrid_forget(ct.byref(form.secants)) == 0
+    assert form.core.hybrid_drop_secants(ct.byref(form.secants)) == 0
 
 
 def test_the_curvature_of_the_rows_alone_is_left_out() -> None:

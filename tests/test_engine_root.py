@@ -80,9 +80,8 @@ def test_every_step_of_a_search_factors_a_matrix_until_a_limit(made: Any) -> Non
     assert_cut_short(made(), 3)
 
 
-@pytest.mark.parametrize("given", [{"relaxation": 1e-8, "nu": 1e2, "push": 0.25}, {"unscaled": 1}])
-def test_runs_of_every_kind(given: dict[str, Any]) -> None:
-    """Each as the first run of a problem with bounds, inequalities and steep rows."""
+def test_another_first_barrier_parameter_and_push() -> None:
+    """Of a problem with bounds, inequalities and steep rows."""
     x = ca.SX.sym("x", 3)
     g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
     numbers = {"x0": [2, 3, 1], "lbx": [0.1, 0, -1], "ubx": 4, "lbg": [0, 2], "ubg": [0, 9]}
@@ -90,9 +89,7 @@ def test_runs_of_every_kind(given: dict[str, Any]) -> None:
     problem = Problem.from_nlp(nlp)
     plain = Solver(problem).solve(**numbers)
     core = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
-    for name, value in given.items():
-        assert hasattr(core.options.first, name)
-        setattr(core.options.first, name, value)
+    core.options.first.nu, core.options.first.push = 1e2, 0.25
     result = Solver(problem).solve(**numbers)
     assert result.success
     assert list(result.history.f)[1:3] != list(plain.history.f)[1:3]

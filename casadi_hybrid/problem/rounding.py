@@ -15,7 +15,7 @@ ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
 """Rounding error of a sum, relative to the sizes of its terms."""
 ROOM = CORE["HYBRID_FORM_ROOM"]
 """Rounding of the distance between two numbers, relative to them."""
-PULL = CORE["HYBRID_INERTIA_IMPLAUSIBLE"]
+PULL = CORE["HYBRID_ROUNDING_LAM_MAX"]
 """Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual."""
 _NEGLIGIBLE = CORE["HYBRID_ROUNDING_TINY"]
 _CONSTANT = CORE["HYBRID_ROUNDING_CAP"]

@@ -79,8 +79,8 @@ def end_of(run: Solved) -> Ending:
     said, raised = run.said, run.raised
     stop, point = STOPS[said.stop], POINTS[said.point]
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
-    runs = "run" if said.runs == 1 else "runs"
-    detail = f"none of {said.runs} {runs} came further"
+    phases = "phase" if said.phases == 1 else "phases"
+    detail = f"none of {said.phases} {phases} came further"
     if isinstance(raised, BrokenFunctionError):
         stop, error = StopReason.EVALUATION_ERROR, raised
         detail = f"iteration {said.steps}: {raised}"

@@ -29,5 +29,5 @@ def _read(name: str) -> dict[str, Any]:
         return numbers_in(without_comments(file.read()))
 
 
-CORE = {**_read("constants.h"), **_read("driver/runs.h")}
+CORE = {**_read("constants.h"), **_read("driver/phases.h")}
 """Constants of the core by their names in C."""

@@ -193,12 +193,11 @@ def options_of(problem: Problem, limits: Limits) -> Any:
         "lam_most": limits.constr_mult_init_max,
         "corrections": limits.max_soc,
         "divergence": limits.divergence,
-        "max_time": np.inf,
         "dense": size <= _DENSE_LIMIT,
         "feasibility": problem.feasibility,
     }
     patience = _LEARNING if learned else CORE["HYBRID_PATIENCE_AT_FIRST"]
-    cold = C.hybrid_run_options(nu=limits.mu_init or 0.0, patience=patience, **shared)
-    nu, patience = CORE["HYBRID_WARM_NU"], CORE["HYBRID_PATIENCE"]
-    warm = C.hybrid_run_options(nu=nu, patience=patience, near=True, **shared)
+    cold = C.hybrid_phase_options(nu=limits.mu_init or 0.0, patience=patience, **shared)
+    nu, patience = CORE["HYBRID_BARRIER_NU_WARM"], CORE["HYBRID_PATIENCE"]
+    warm = C.hybrid_phase_options(nu=nu, patience=patience, near=True, **shared)
     return C.hybrid_options(cold, warm, problem.linear)

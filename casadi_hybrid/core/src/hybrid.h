@@ -13,7 +13,7 @@
  *
  *     hybrid_plan plan;            the structure of the problem, without numbers; made once
  *     hybrid_functions functions;  f, g and their derivatives, by pointers to functions
- *     hybrid_options options;      how runs begin; made once
+ *     hybrid_options options;      how phases begin; made once
  *     hybrid_numbers numbers;      start, parameters, bounds, multipliers, tolerances, limits
  *     hybrid_answer answer;        its arrays are the caller's
  *
@@ -35,19 +35,19 @@
 #endif
 
 /* Raised whenever a structure or the meaning of a field changes. */
-#define HYBRID_INTERFACE_VERSION 24
+#define HYBRID_INTERFACE_VERSION 25
 
 /* --- The functions of the problem ------------------------------------------------------------- */
 
-/* How one function of the problem is evaluated: numbers in, all nonzeros of its outputs out, one
- * output after the other. Returns 0, or another number where it could not be evaluated: such a
- * trial point is refused, as is one where a number is not finite.
+/* A function of the problem: numbers in, all nonzeros of its outputs out, one output after the
+ * other. Returns 0, or another number if it could not be evaluated. Such a trial point is refused,
+ * and one with a number that is not finite.
  *   first:  (x, p) -> f, grad f, g, J: 1 + nnz_gradient + nnz_g + nnz_J numbers
  *   second: (x, lam_g, p) -> the Hessian of L by x, both triangles: nnz_H numbers
- *   values: (x, p) -> f, g: 1 + nnz_g numbers, for trial points; where one is accepted the first
- *           function is called there too
- * with the nonzeros of the plan, J and the Hessian column by column; self: that of the structure
- * below. */
+ *   values: (x, p) -> f, g: 1 + nnz_g numbers, for trial points; the first function is called at
+ *           accepted ones
+ * The nonzeros are those of the plan, J and the Hessian column by column. `self`: that of
+ * hybrid_functions. */
 typedef int (*hybrid_first)(void *self, const double *x, const double *p, double *out);
 typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, const double *p,
                              double *out);
@@ -68,13 +68,13 @@ typedef int (*hybrid_second)(void *self, const double *x, const double *lam_g, c
 /* One iterate as it is shown to an observer, in the user's units. */
 typedef struct {
     const double *row, *x, *g, *lam_x, *lam_g; /* HYBRID_ROW, n_x, n_g, n_x, n_g */
-    int restoring; /* whether the violation alone is being reduced */
+    int restoring;                             /* whether the violation alone is being reduced */
 } hybrid_view;
 
-/* The observer of a solve. Rows of iterates are written one after another into `rows`; where there
- * is no room for another one, `full` is called, which empties them (count = 0) or hands over others
- * and returns 0, or returns another number, and then no more are written. The caller sets what
- * stands before `before`, hybrid_solve the rest.
+/* The observer of a solve. Rows of iterates are written one after another into `rows`. If there is
+ * no room for another one, `full` is called. It empties the rows (count = 0) or hands over others,
+ * and returns 0. If it returns another number, no more rows are written. The caller sets the fields
+ * up to `count`, hybrid_solve the rest.
  *   look:        called with each iterate; another number than 0 ends the solve
  *   interrupted: called every 0.1 s or so; likewise */
 typedef struct {
@@ -84,18 +84,18 @@ typedef struct {
     void *self;
     double *rows;        /* HYBRID_ROW * capacity */
     int capacity, count; /* rows that there is room for, and that are written */
-    int before;          /* steps of the solve before this run */
+    int before;          /* steps of the solve before this phase */
     int last;            /* the step of the last row */
     int shown;           /* rows of this solve */
     int ended;           /* whether the solve is to end */
-    double seconds;      /* of the solve before this run */
+    double seconds;      /* of the solve before this phase */
     double asked;        /* the clock when `interrupted` was called last */
 } hybrid_observer;
 
-/* The last points of a solve with first derivatives, from whose differences, the secant pairs, a
- * Hessian is made where there are no second derivatives: see problem/quasi_newton.c. The caller's
- * memory. hybrid_sqp begins without points, and so does a run, but for one from multipliers nearby,
- * which goes on with those of the hybrid_sqp before it. */
+/* The last points of a solve with first derivatives. Their differences, the secant pairs, make a
+ * Hessian if there are no second derivatives: see problem/quasi_newton.c. The memory is the
+ * caller's. hybrid_sqp begins without points, and so does a phase. A phase from multipliers nearby
+ * goes on with the points of the hybrid_sqp before it. */
 typedef struct {
     double *doubles; /* as many as hybrid_secants_doubles says */
     int count, last; /* points that are known, and the place of the last */
@@ -114,10 +114,10 @@ typedef struct {
 
 /* --- The structure of the problem ------------------------------------------------------------- */
 
-/* The kinds of variables and rows: they decide the structure of the standard form. */
+/* The kinds of variables and rows, which decide the structure of the standard form. */
 enum { HYBRID_OPEN = 0, HYBRID_EQUAL = 1, HYBRID_ABSENT = 2 };
 
-/* What of a problem does not depend on numbers, for bounds of certain kinds. */
+/* The structure of a problem for bounds of certain kinds, without numbers. */
 typedef struct {
     /* The user's problem: variables, rows, parameters. */
     int n_x, n_g, n_p;
@@ -178,17 +178,11 @@ typedef struct {
     double feasibility, stationarity, complementarity; /* of the residuals, in the user's units */
     int max_iter;                                      /* Newton steps of the solve */
     double max_time;                                   /* seconds; 0: no limit */
-    int perturbed; /* of hybrid_sqp: steps of a search for a KKT point where equations keep the
-                    * values that they have at x0; 0, as for hybrid_solve: they do not */
-    int least;     /* of hybrid_sqp: whether smaller multipliers of x0 are looked for, no steps */
-    int curved;    /* of hybrid_sqp: 1 or -1 where second-order conditions at x0 are looked for, no
-                    * steps; it returns HYBRID_PAUSED with a lower point along negative curvature,
-                    * with this sign first */
 } hybrid_numbers;
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-/* How a solve ended, or a run: what is returned. */
+/* The status of a solve or a phase, which is returned. */
 enum {
     HYBRID_SOLVED = 0,
     HYBRID_OTHER_PATTERN = 1, /* bounds of other kinds than the plan was made for */
@@ -199,17 +193,16 @@ enum {
     HYBRID_LARGE = 6,         /* a solution, with multipliers so large that there may be smaller */
     HYBRID_BAD_NUMBERS = 7,   /* numbers that are not finite, or bounds that cross */
     HYBRID_NO_GUESS = 8,      /* neither multipliers nor a working set to begin with */
-    HYBRID_PAUSED = 9,        /* of a run, within the core: a step is due */
     HYBRID_BLOCKED = 10,      /* the filter accepts no step, or nothing improves any more */
-    HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the run */
-    HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the run */
-    HYBRID_UNBOUNDED = 13,    /* f falls without bound: the last iterate of the run is the proof */
+    HYBRID_INFEASIBLE = 11,   /* the violation is stationary: at the last iterate of the phase */
+    HYBRID_STALLED = 12,      /* no step leads on from the last iterate of the phase */
+    HYBRID_UNBOUNDED = 13,    /* f falls without bound: the last iterate is the proof */
     HYBRID_DIVERGED = 14,     /* the iterates go to infinity along points that prove nothing */
     HYBRID_LATE = 15,         /* max_time */
     HYBRID_STOPPED = 16       /* the observer has ended it */
 };
 
-/* Why no step leads on, where a run ends with HYBRID_INFEASIBLE or HYBRID_STALLED. */
+/* The cause of a phase's end with HYBRID_INFEASIBLE or HYBRID_STALLED. */
 enum {
     HYBRID_TINY_STEPS = 1,        /* the steps have become tiny */
     HYBRID_WRONG_INERTIA = 2,     /* no shift of the Hessian gives K m negative eigenvalues */
@@ -221,7 +214,7 @@ enum {
     HYBRID_LEAST_SUM = 8          /* |c|_1 is stationary */
 };
 
-/* Why a solve has stopped. */
+/* The reason to stop. */
 enum {
     HYBRID_STOP_CONVERGED = 0,
     HYBRID_STOP_ITERATION_LIMIT = 1,
@@ -235,7 +228,7 @@ enum {
     HYBRID_STOP_STALLED = 9
 };
 
-/* What its point is. */
+/* The point of the answer. */
 enum {
     HYBRID_KKT_POINT = 0,
     HYBRID_FRITZ_JOHN_POINT = 1, /* feasible, with multipliers that grow without bound */
@@ -246,7 +239,7 @@ enum {
     HYBRID_UNDEFINED_POINT = 6 /* a function is not defined there */
 };
 
-/* Which second-order conditions were seen at a KKT point. */
+/* Second-order conditions that were seen at a KKT point. */
 enum {
     HYBRID_FIRST_ORDER = 0, /* they were not looked at, or that was in vain */
     HYBRID_NECESSARY = 1,   /* the reduced Hessian has no negative direction */
@@ -254,7 +247,7 @@ enum {
     HYBRID_NEGATIVE = 3     /* it has a negative direction, and no lower KKT point was found */
 };
 
-/* The method of a run. */
+/* The method of a phase. */
 enum {
     HYBRID_INTERIOR = 0,          /* the interior-point method */
     HYBRID_ACTIVE_SET = 1,        /* SQP from given multipliers, then that method from them */
@@ -264,14 +257,14 @@ enum {
 };
 
 /* f, and the largest violation of bounds and rows, |grad f + J'lam_g + lam_x|, and product of a
- * multiplier and the distance to its bound. What rounding explains is left out. */
+ * multiplier and the distance to its bound. They are without the part that rounding explains. */
 typedef struct {
     double f, feasibility, stationarity, complementarity;
 } hybrid_residuals;
 
-/* The answer of a solve; its arrays are the caller's. Of a run, or of hybrid_sqp, what belongs to a
- * whole solve is left as it was: stop, point, method, runs, cause, stepped, step, x_undefined,
- * last, certificate, undefined, ended and rows. */
+/* The answer of a solve; its arrays are the caller's. hybrid_sqp and a phase leave the fields of a
+ * whole solve as they were: stop, point, method, phases, cause, stepped, step, x_undefined, last,
+ * certificate, undefined, ended and rows. */
 typedef struct {
     double *x, *g, *lam_x, *lam_g; /* n_x, n_g, n_x, n_g */
     double *gradient, *J;          /* n_x, nnz_J: first derivatives at x */
@@ -293,31 +286,30 @@ typedef struct {
     int doubts;                    /* factorizations and solutions in doubt, which
                                     * counted as singular */
     double in_firsts, in_seconds, in_values; /* seconds in them */
-    double elapsed;                /* seconds of the solve */
-    double moved;                  /* of SQP: largest |x - x0| */
-    double largest_lam;            /* the largest of |lam_x| and |lam_g| */
-    int huge;                      /* whether that is far more than the gradient of f needs */
-    int stop;                      /* HYBRID_STOP_...: why the solve has stopped */
-    int point;                     /* HYBRID_KKT_POINT, ...: what x is */
-    int method;                    /* HYBRID_INTERIOR, ...: what has found it */
-    int runs;                      /* that were made */
-    int order;                     /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
-    double newton;                 /* estimated distance of x from a solution, relative to
+    double elapsed;                          /* seconds of the solve */
+    double moved;                            /* of SQP: largest |x - x0| */
+    double largest_lam;                      /* the largest of |lam_x| and |lam_g| */
+    int huge;           /* whether that is far more than the gradient of f needs */
+    int stop;           /* HYBRID_STOP_...: why the solve has stopped */
+    int point;          /* HYBRID_KKT_POINT, ...: what x is */
+    int method;         /* HYBRID_INTERIOR, ...: what has found it */
+    int phases;         /* that were made */
+    int order;          /* HYBRID_FIRST_ORDER, ...: which conditions were seen at x */
+    double newton;      /* estimated distance of x from a solution, relative to
                                     * max(1, |x|), where the gradient of f at the start hardly
                                     * exceeded tol; else NaN */
-    int cause;                     /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
-    int stepped;                   /* whether `step` is one */
-    double certificate;            /* the slope of the violation at x, between 0 (stationary) and
+    int cause;          /* HYBRID_TINY_STEPS, ...: where no step led on from x; else 0 */
+    int stepped;        /* whether `step` is one */
+    double certificate; /* the slope of the violation at x, between 0 (stationary) and
                                     * 1; NaN where x is feasible */
-    int undefined;                 /* trial points where a function was not defined */
-    int ended;                     /* steps of the solve until the end of the run that found x */
-    int rows;                      /* iterates that the observer was shown */
+    int undefined;      /* trial points where a function was not defined */
+    int ended;          /* steps of the solve until the end of the phase that found x */
+    int rows;           /* iterates that the observer was shown */
 } hybrid_answer;
 
-/* --- The solve: all runs, one after another --------------------------------------------------- */
+/* --- The solve: all phases, one after another ------------------------------------------------- */
 
-/* How a run starts and ends. hybrid_solve itself sets relaxation, max_time, t0, unscaled, root,
- * and cautious of its runs: for it they are 0. */
+/* Start and limits of a phase. */
 typedef struct {
     double nu;         /* the first barrier parameter: 1e-6 from multipliers; 0: found at x0 */
     double nu_min;     /* its floor: min(1e-9, tol / 10), 1e-15 at least */
@@ -325,31 +317,25 @@ typedef struct {
     double lam_most;   /* multipliers of a start from x0 are no larger, else zero: 1000 */
     int corrections;   /* most second-order corrections of a step: 4 */
     double divergence; /* largest |x| and -f of an iterate: 1e20 */
-    double relaxation; /* how far bounds are widened, relative */
-    double max_time;   /* seconds of this run; infinite: no limit */
-    int t0;            /* steps that were taken before the first iterate */
-    int patience;      /* steps of this run: 400 from x0, 200 from multipliers */
+    int patience;      /* steps of this phase: 400 from x0, 200 from multipliers */
     int near;          /* whether the multipliers are those of a problem nearby */
     int dense;         /* whether the rank of A at the start is found: for n_x + n_g <= 150 or so */
     int feasibility;   /* whether there is no objective */
-    int unscaled;      /* whether rows are not scaled */
-    int root;          /* whether a root of the rows is found first */
-    int cautious;      /* whether by short steps, which stay in the basin of the start */
-} hybrid_run_options;
+} hybrid_phase_options;
 
-/* The runs of a solve; `dense` is the same for all. */
+/* The phases of a solve; `dense` is the same for all. */
 typedef struct {
-    hybrid_run_options first; /* from x0 alone */
-    hybrid_run_options near;  /* from multipliers that did not lead on by active sets */
-    int linear;               /* whether g is affine */
+    hybrid_phase_options first; /* from x0 alone */
+    hybrid_phase_options near;  /* from multipliers that did not lead on by active sets */
+    int linear;                 /* whether g is affine */
 } hybrid_options;
 
 /* Bytes, doubles and ints of memory that hybrid_solve needs. */
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
                          long long *doubles, long long *ints);
-/* Solves, with the best point of all runs in the answer, whatever they have come to. Returns
+/* Solves, with the best point of all phases in the answer, whatever they have come to. Returns
  * HYBRID_SOLVED where that is a KKT point; HYBRID_BAD_NUMBERS or HYBRID_OTHER_PATTERN where nothing
- * was begun; else the status of the run that has found the point. */
+ * was begun; else the status of the phase that has found the point. */
 int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
                  const hybrid_numbers *numbers, const hybrid_options *options, void *bytes,
                  double *doubles, int *ints, hybrid_answer *answer);
@@ -367,84 +353,13 @@ void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *i
 int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
                const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer);
 
-/* --- One run of the interior-point method ----------------------------------------------------- */
-
-/* Pairs that a filter holds at most. */
-#define HYBRID_FILTER 128
-
-/* The reference of the progress test: when something last improved, and what it was then. */
-typedef struct {
-    double nu, theta, f, error;
-    int t, made, rounds; /* its step; whether there is one; restorations since then */
-} hybrid_progress;
-
-/* One iterate, in the units of the standard form. */
-typedef struct {
-    double *w, *y, *z_lower, *z_upper; /* n, m, n, n: variables, multipliers of c and of bounds */
-    double *filter;                    /* 2 HYBRID_FILTER: pairs (theta, phi) */
-    double nu, nu_min;                 /* the barrier parameter and its floor */
-    double shift;                      /* sigma, the last one of the inertia correction */
-    double theta_start;                /* theta = |c|_1 that has set the filter's scale */
-    double theta_cut;                  /* theta before the first of the steps that were cut */
-    double alpha, alpha_z;             /* the parts of the last Newton step taken, if it was one */
-    hybrid_progress reference;
-    int entries;          /* of the filter */
-    int indefinite;       /* steps in a row with a shift for too many negative eigenvalues */
-    int served;           /* shifts in a row that were the first one tried */
-    int curved;           /* whether the last step had the right inertia without a shift */
-    int tiny, cut;        /* tiny steps in a row, and those that the search cut to a small part */
-    int stepped;          /* whether a Newton step has led here */
-    int t;                /* steps so far */
-} hybrid_iterate;
-
-/* What the ray test remembers of iterates, infinity at first: see problem/ray_test.c. */
-typedef struct {
-    double reach; /* |x| of the last one */
-    double least; /* the least f < 0 of feasible ones that are large */
-    int beyond;   /* iterates in a row that go on outwards, and prove nothing */
-} hybrid_ray;
-
-/* What a run leaves behind, in arrays of the caller's: hybrid_state_attach. x and the functions of
- * `best` are in the answer: where they run Python they may not be called again. */
-typedef struct {
-    /* now: the last one, of a proof and where no step led on. best: that with the least residuals;
-     * feasible: of the feasible ones that with the least f; nearby: the one a little outside whose
-     * multipliers fit. t < 0 where there is none. */
-    hybrid_iterate now, best, feasible, nearby;
-    double *last_step;   /* n_x: the last step not zero */
-    double *x_undefined; /* n_x: the last trial point where a function was not defined, NaN where
-                          * there was none */
-    hybrid_ray ray;
-    hybrid_residuals of_best, of_nearby;
-    double least_f;        /* f of feasible */
-    int stepped;           /* whether last_step is one */
-    int rows_dependent;    /* whether A at the start has dependent rows, if that was to be found */
-    int undefined;         /* trial points where a function was not defined */
-    int cause;             /* HYBRID_TINY_STEPS, ...: where that has ended the run */
-    int proved;            /* whether |c|_1 is stationary at now: then */
-    double *infeasibility; /* m: y, its subgradient there, with A'y = z_lower - z_upper */
-} hybrid_state;
-
-/* Doubles of the arrays of a state; hybrid_state_attach puts them there. */
-long long hybrid_state_doubles(const hybrid_plan *plan);
-void hybrid_state_attach(const hybrid_plan *plan, double *doubles, hybrid_state *state);
-
-/* Bytes, doubles and ints of memory that a run needs; `dense`: that of its options. */
-void hybrid_interior_point_memory(const hybrid_plan *plan, int dense, long long *bytes,
-                                  long long *doubles, long long *ints);
-/* A run by the interior-point method. With HYBRID_SOLVED the answer is complete; with
- * HYBRID_INFEASIBLE, HYBRID_STALLED or HYBRID_UNBOUNDED state->now is the last iterate. */
-int hybrid_interior_point(const hybrid_plan *plan, const hybrid_functions *functions,
-                          const hybrid_numbers *numbers, const hybrid_run_options *options,
-                          void *bytes, double *doubles, int *ints, hybrid_state *state,
-                          hybrid_answer *answer);
-
 /* --- For who calls the core ------------------------------------------------------------------- */
 
 /* Writes the row of an iterate, its steps counted through the solve, and calls the observer.
  * Returns whether the solve is to end. */
 int hybrid_observe(hybrid_observer *observer, const hybrid_view *view);
-/* Whether it is, as far as that is known without an iterate: calls `interrupted` now and then. */
+/* Returns whether it is, as far as that is known without an iterate: calls `interrupted` now and
+ * then. */
 int hybrid_is_interrupted(hybrid_observer *observer, double now);
 
 /* A function behind CasADi's buffers: inputs are copied to fixed places, `evaluate` is called on

@@ -6,26 +6,26 @@
 
        integers = hybrid_ldl_plan(size, starts, rows, group, places, work);
        hybrid_ldl_analyse(size, starts, rows, group, places, work, tables, &s);
-       hybrid_ldl_factor(&s, values, factor, pivots, room, &found);
-       hybrid_ldl_solve(&s, values, factor, pivots, b, x, room, 3, &residual);
+       hybrid_ldl_factor(&s, values, factor, pivots, room, 0, &found);
+       residual = hybrid_ldl_solve(&s, values, factor, pivots, b, x, room, 3);
 
-   Nothing is allocated here and nothing is kept: the caller hands in all memory, so any number of
-   threads may factor and solve at once, each with its own. The analysis is plain integers that are
-   only read after it was made; they can as well be written out as constant tables.
+   Nothing is allocated here and nothing is kept: the caller hands in all memory. So any number of
+   threads may factor and solve at once, each with its own memory. The analysis is plain integers
+   that are only read after it was made; they can as well be written out as constant tables.
 
    Pivots, 1x1 and 2x2, are chosen among the candidates of a front, and are tested against the whole
-   column. What fails there is delayed: it becomes a candidate of the parent, as far as that has
-   places. Where it has none, and entries would grow beyond measure by the pivot, it is delayed as
-   long as the factor has doubles to spare, whose number is fixed in the analysis, so that all
-   memory is known beforehand. Else the pivot is taken nevertheless, and counted as doubtful. So
-   that this is rare `group` brings a row of A into one front with a variable that it can be solved
-   for. Sums are added in one order, whatever the width of a processor's vectors: with
+   column. A candidate that fails is delayed: it becomes a candidate of the parent, as far as that
+   has places. If it has none, and the pivot would make entries grow beyond measure, the candidate
+   is delayed as long as the factor has doubles to spare. Their number is fixed in the analysis, so
+   that all memory is known beforehand. Else the pivot is taken nevertheless, and counted as
+   doubtful. To make that rare, `group` brings a row of A into one front with a variable that it can
+   be solved for. Sums are added in one order, whatever the width of a processor's vectors: with
    -ffp-contract=off the result has the same bits on all of them.
 
-   Of a tree that takes long enough, subtrees are dealt out to two halves, which share nothing and
-   may be factored at once; the rest comes after both. Memory is laid out by these parts, and what
-   a half may delay to the rest does not depend on the other half: so the result has the same bits
-   by one thread and by two. */
+   Subtrees of a tree that takes long enough are dealt out to two halves, which share nothing and
+   may be factored at once; the rest comes after both. Memory is laid out by these parts, and what a
+   half may delay to the rest does not depend on the other half. So the result has the same bits by
+   one thread and by two. */
 #ifndef HYBRID_LDL_H
 #define HYBRID_LDL_H
 
@@ -78,7 +78,7 @@ typedef struct hybrid_ldl {
    with a larger one is in doubt. */
 #define HYBRID_LDL_REFINED 1e-10
 
-/* What a factorization found. The figures are of the equilibrated K, whose largest entry is 1. */
+/* Result of a factorization. The figures are of the equilibrated K, whose largest entry is 1. */
 typedef struct hybrid_inertia {
     int positive, negative, zero; /* pivots; zero: a whole column of rounding */
     int singular;     /* a pivot of rounding, which has no sign, or numbers that are no more
@@ -146,9 +146,9 @@ typedef struct hybrid_fixed {
                             that of the first row with all, then of the second with those after */
 } hybrid_fixed;
 
-/* Integers of tables for this analysis with work of hybrid_ldl_analysis integers; -1 where a group
-   has more than two rows, the tables would have more than `most` products, or chosen pivots take
-   less time. */
+/* Integers of tables for this analysis with work of hybrid_ldl_analysis integers. -1 if a group has
+   more than two rows, the tables would have more than `most` products, or chosen pivots take less
+   time. */
 int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *group, int most,
                       int *work);
 

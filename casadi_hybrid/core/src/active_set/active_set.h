@@ -7,7 +7,8 @@
 /* Changes of the set for which one factorization serves. */
 #define HYBRID_SCHUR_COLUMNS 16
 
-/* What the set that was factored last, the base, says of others: see schur_complement.c. */
+/* The base, which is the set that was factored last, and the columns of changes of it: see
+ * schur_complement.c. */
 typedef struct {
     double *base;     /* n: dw where free, the slope where pinned */
     double *columns;  /* n each: what a unit of each change adds to the base */
@@ -23,24 +24,44 @@ typedef struct {
 typedef struct {
     hybrid_kkt kkt;
     hybrid_schur schur;
-    double *W, *force;        /* nnz_W; n: the gradient of f + y'c */
-    double *dw, *dy;          /* its solution with the bounds pinned */
-    double *left, *along;     /* m: what it leaves of the rows; dy along a direction */
-    double *z;                /* n: multipliers of pinned bounds */
-    int *sides;               /* n: the set: 1 at a lower bound, 2 at an upper one, 0 at none */
-    int *wrong, count;        /* n: what is wrong with it, and how much: 1 and 2 below a lower and
+    double *W, *force;    /* nnz_W; n: the gradient of f + y'c */
+    double *dw, *dy;      /* its solution with the bounds pinned */
+    double *left, *along; /* m: what it leaves of the rows; dy along a direction */
+    double *z;            /* n: multipliers of pinned bounds */
+    int *sides;           /* n: the set: 1 at a lower bound, 2 at an upper one, 0 at none */
+    int *wrong, count;    /* n: what is wrong with it, and how much: 1 and 2 below a lower and
                                * above an upper bound, 3 where a multiplier has the wrong sign */
-    int regularization;       /* the first one of a singular KKT matrix that serves */
-    double shift;             /* what that adds to the diagonal of W */
-    double until;             /* the clock's time from which on nothing begins */
-    int *first_sides;         /* the first set that was solved */
+    int regularization;   /* the first one of a singular KKT matrix that serves */
+    double shift;         /* what that adds to the diagonal of W */
+    double until;         /* the clock's time from which on nothing begins */
+    int *first_sides;     /* the first set that was solved */
     double *homotopy_w, *homotopy_z; /* n: the present point of the homotopy */
 } hybrid_model;
 
-void hybrid_place_model(const hybrid_plan *plan, hybrid_arena *arena, hybrid_model *model);
+/* The task of one call of SQP, which is more than to follow its multipliers: at most one of these.
+ *   perturbed: steps of a search for a KKT point of equations that keep their values at x0
+ *   least:     whether smaller multipliers of x0 are looked for, without steps
+ *   curved:    1 or -1: second-order conditions at x0, without steps. Returns HYBRID_PAUSED with a
+ *              lower point along negative curvature, which has this sign first. */
+typedef struct {
+    int perturbed, least, curved;
+} hybrid_sqp_task;
+
+/* Returns whether there is a working set, or a multiplier that is not zero, to begin with. */
+static inline int hybrid_has_guess(const hybrid_plan *plan, const hybrid_numbers *numbers) {
+    return numbers->side_x || hybrid_norm1(plan->n_x, numbers->lam_x0) != 0.0 ||
+           hybrid_norm1(plan->n_g, numbers->lam_g0) != 0.0;
+}
+
+int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+                   const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
+                   int *ints, hybrid_answer *answer);
+
+void hybrid_place_quadratic_program(const hybrid_plan *plan, hybrid_arena *arena,
+                                    hybrid_model *model);
 /* From W, force and the first guess of the set: the solution and its set. Returns a status. */
-int hybrid_solve_model(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                       const double *z_lower, const double *z_upper);
+int hybrid_solve_quadratic_program(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
+                                   const double *z_lower, const double *z_upper);
 void hybrid_place_schur(const hybrid_plan *plan, hybrid_arena *arena, hybrid_schur *schur);
 /* The set that was factored last, and its dw and z, become the base. */
 void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model);
@@ -53,22 +74,23 @@ int hybrid_regularized_solution(hybrid_model *model, hybrid_form *form, const hy
 /* (dw, dy) by the last factorization for model->force and the c of an iterate. Returns as
  * hybrid_solve_pinned. */
 int hybrid_pinned_solution(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* Says in wrong[] which bounds w + dw violates by more than rounding. Returns how many they are. */
-int hybrid_outside(hybrid_model *model, const hybrid_form *form, const hybrid_point *at);
-/* Multipliers of an iterate next to y0, those of the bounds that are pinned by their sides; one
- * that would have the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs,
- * and model->force becomes grad f + A'y. Returns a status. */
+/* Says in wrong[] which bounds w + dw violates by more than rounding. Returns their number. */
+int hybrid_find_violated_bounds(hybrid_model *model, const hybrid_form *form,
+                                const hybrid_point *at);
+/* Multipliers of an iterate next to y0, those of pinned bounds by their sides. One that would have
+ * the wrong sign is zero, and its bound no longer pinned. Other bounds keep theirs, and
+ * model->force becomes grad f + A'y. Returns a status. */
 int hybrid_least_multipliers(hybrid_model *model, const hybrid_form *form, const hybrid_point *at,
                              const double *y0, double *y, double *z_lower, double *z_upper);
 
-/* Which second-order conditions hold at a KKT point with model->sides pinned, HYBRID_SUFFICIENT,
- * ..., where curvature down to -flat is none; of HYBRID_NEGATIVE model->dw is a unit direction with
- * that *curvature. */
+/* Second-order conditions at a KKT point with model->sides pinned: HYBRID_SUFFICIENT, ... Curvature
+ * down to -flat counts as none. With HYBRID_NEGATIVE model->dw is a unit direction with that
+ * *curvature. */
 int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                         const double *y, double flat, double *curvature);
 
-/* Goes on from a solution of whose residuals rounding explains a part, by a step or two on its
- * active set as long as these leave less to explain. */
-void hybrid_refine_solution(hybrid_run *run);
+/* Goes on from a solution if rounding explains a part of its residuals. It takes a step or two on
+ * the active set as long as these leave less to explain. */
+void hybrid_refine_solution(hybrid_phase *phase);
 
 #endif

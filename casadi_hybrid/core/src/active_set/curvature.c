@@ -1,11 +1,12 @@
-/* Second-order conditions at a KKT point, by the inertia of the KKT matrix with the active bounds
- * pinned (Nocedal and Wright, Numerical Optimization, 2nd ed., theorem 16.3), and a direction of
- * negative curvature: inverse iteration on that matrix, by the least shift, to a factor of two,
- * with which its inertia is that of a minimum. The iteration begins with a fixed vector, which
- * picks the direction where several have one eigenvalue, and its sign. */
+/* Second-order conditions at a KKT point, and a direction of negative curvature.
+ *
+ * The conditions follow from the inertia of the KKT matrix with the active bounds pinned (Nocedal
+ * and Wright, Numerical Optimization, 2nd ed., theorem 16.3). The direction is that of an inverse
+ * iteration on that matrix. Its shift is the least one, to a factor of two, with which the inertia
+ * is that of a minimum. The iteration begins with a fixed vector, which picks a direction if
+ * several have one eigenvalue, and its sign. */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "active_set/active_set.h"
 
@@ -15,7 +16,7 @@
 
 static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at, double shift) {
     form->answer->factors++;
-    return hybrid_factor_pinned(form->plan, model->W, at->A, shift, HYBRID_INERTIA_EPSILON,
+    return hybrid_factor_pinned(form->plan, model->W, at->A, shift, HYBRID_INERTIA_DELTA_C,
                                 &model->kkt);
 }
 
@@ -23,10 +24,10 @@ static int factor(hybrid_model *model, hybrid_form *form, const hybrid_point *at
  * whether one does. */
 static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
                           double low) {
-    double high = hybrid_max(hybrid_largest(form->plan->nnz_W, model->W), low);
+    double high = hybrid_max(hybrid_norm_inf(form->plan->nnz_W, model->W), low);
     while (factor(model, form, at, high)) {
-        high *= HYBRID_INERTIA_FIRST_GROWTH;
-        if (!(high <= HYBRID_INERTIA_LARGEST)) return 0;
+        high *= HYBRID_CURVATURE_SHIFT_GROWTH;
+        if (!(high <= HYBRID_INERTIA_DELTA_W_MAX)) return 0;
     }
     while (high > 2.0 * low) {
         const double middle = sqrt(low) * sqrt(high);
@@ -37,13 +38,13 @@ static int factor_shifted(hybrid_model *model, hybrid_form *form, const hybrid_p
 }
 
 /* A unit direction of negative curvature into model->dw. Returns its curvature, or 0. */
-static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point *at,
-                      double flat) {
+static double direction_of_negative_curvature(hybrid_model *model, hybrid_form *form,
+                                              const hybrid_point *at, double flat) {
     const hybrid_plan *plan = form->plan;
     double *d = model->dw;
     if (!factor_shifted(model, form, at, flat)) return 0.0;
-    memset(model->left, 0, (size_t)plan->m * sizeof(double));
-    memset(model->kkt.move, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->m, model->left);
+    hybrid_zero(plan->n, model->kkt.move);
     for (int i = 0; i < plan->n; i++) d[i] = 1.0 / (i + sqrt(2.0));
     for (int k = 0; k < STEPS; k++) {
         double size;
@@ -51,27 +52,27 @@ static double descend(hybrid_model *model, hybrid_form *form, const hybrid_point
         if (hybrid_solve_pinned(plan, model->W, at->A, model->force, model->left, &model->kkt, d,
                                 model->dy))
             return 0.0;
-        size = hybrid_norm(plan->n, d);
+        size = hybrid_norm2(plan->n, d);
         if (!(size > 0.0 && size < INFINITY)) return 0.0;
         for (int i = 0; i < plan->n; i++) d[i] /= size;
     }
-    hybrid_times_W(plan, model->W, d, model->z);
+    hybrid_multiply_W(plan, model->W, d, model->z);
     return hybrid_min(hybrid_dot(plan->n, d, model->z), 0.0);
 }
 
-/* The part of max(1, |w|) by which a solution may move: by the model's step, or by as much as the
- * slope and the products of multipliers and distances from bounds allow at this curvature. */
+/* The part of max(1, |w|) by which a solution may move. It is the model's step, or what the slope
+ * and the products of multipliers and distances from bounds allow at this curvature. */
 static double inaccuracy(const hybrid_model *model, const hybrid_form *form,
                          const hybrid_point *at, const double *dw, double curvature) {
     const int n = form->plan->n;
-    const double size = hybrid_max(hybrid_largest(n, at->w), 1.0);
+    const double size = hybrid_max(hybrid_norm_inf(n, at->w), 1.0);
     const double products = form->answer->end.complementarity * form->scale_f;
-    const double steep = hybrid_max(hybrid_largest(n, at->gradient), curvature * size);
-    double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_FORM_TINY);
+    const double steep = hybrid_max(hybrid_norm_inf(n, at->gradient), curvature * size);
+    double slope = 0.0, moved = products / hybrid_max(steep, HYBRID_DIVISOR_TINY);
     for (int i = 0; i < n; i++)
         if (!model->kkt.pinned[i]) slope = hybrid_max(slope, fabs(model->force[i]));
-    if (dw) moved = hybrid_max(moved, hybrid_largest(n, dw));
-    else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_FORM_TINY));
+    if (dw) moved = hybrid_max(moved, hybrid_norm_inf(n, dw));
+    else moved = hybrid_max(moved, slope / hybrid_max(curvature, HYBRID_DIVISOR_TINY));
     return moved / size;
 }
 
@@ -81,17 +82,18 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     int status = HYBRID_SOLVED, order = HYBRID_SUFFICIENT;
     *curvature = 0.0;
     if (hybrid_hessian(form, at, y, 1.0, model->W)) return HYBRID_FIRST_ORDER;
-    hybrid_slope_of_L(form->plan, at, y, model->force);
-    largest = hybrid_largest(form->plan->nnz_W, model->W);
+    hybrid_gradient_of_L(form->plan, at, y, model->force);
+    largest = hybrid_norm_inf(form->plan->nnz_W, model->W);
     for (int i = 0; i < form->plan->n; i++) model->kkt.pinned[i] = model->sides[i] != 0;
     model->regularization = 0;
     model->shift = 0.0;
-    if (factor(model, form, at, -HYBRID_FLAT * largest) ||
+    if (factor(model, form, at, -HYBRID_CURVATURE_FLAT * largest) ||
         hybrid_pinned_solution(model, form, at)) {
         order = HYBRID_NECESSARY;
         status = hybrid_regularized_solution(model, form, at);
     }
-    if (status == HYBRID_SOLVED && model->shift <= HYBRID_FLAT * hybrid_max(largest, 1.0)) {
+    if (status == HYBRID_SOLVED &&
+        model->shift <= HYBRID_SQP_SHIFT_FLAT * hybrid_max(largest, 1.0)) {
         *newton = inaccuracy(model, form, at, model->dw, largest);
         return order;
     }
@@ -99,9 +101,10 @@ int hybrid_second_order(hybrid_model *model, hybrid_form *form, const hybrid_poi
     *newton = inaccuracy(model, form, at, 0, largest);
     flat = hybrid_max(flat, DBL_EPSILON * largest);
     if (!factor(model, form, at, flat))
-        return flat > HYBRID_FLAT * largest && factor(model, form, at, HYBRID_FLAT * largest)
+        return flat > HYBRID_CURVATURE_FLAT * largest &&
+                       factor(model, form, at, HYBRID_CURVATURE_FLAT * largest)
                    ? HYBRID_FIRST_ORDER
                    : HYBRID_NECESSARY;
-    *curvature = descend(model, form, at, flat);
+    *curvature = direction_of_negative_curvature(model, form, at, flat);
     return *curvature < 0.0 ? HYBRID_NEGATIVE : HYBRID_FIRST_ORDER;
 }

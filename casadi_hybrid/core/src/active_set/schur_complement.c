@@ -1,11 +1,11 @@
-/* Small changes of the active set without another factorization: the Schur complement of what is
- * pinned or let go since the last one (Bartlett and Biegler, Optim. Eng. 7, 2006).
+/* Small changes of the active set without another factorization: the Schur complement of the
+ * entries that were pinned or let go since the last one (Bartlett and Biegler, Optim. Eng. 7,
+ * 2006).
  *
- * Of each entry of w the base has dw where it is free there, and the slope of L where it is pinned.
- * A bound that is added is a force on a free entry, one that is dropped a displacement of a pinned
- * one; the column of a change is what one unit of it adds to the base. The units of each are those
- * with which the added bounds are met and the dropped ones have no multiplier. */
-#include <string.h>
+ * The base has dw of each entry of w that is free there, and the slope of L of each pinned one. An
+ * added bound is a force on a free entry, a dropped one a displacement of a pinned entry. The
+ * column of a change is the effect of one unit of it on the base. With the units of the changes the
+ * added bounds are met and the dropped ones have no multiplier. */
 
 #include "active_set/active_set.h"
 
@@ -28,7 +28,7 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     schur->known = 0;
     schur->usable = !kkt->changed;
     if (!schur->usable) return;
-    memcpy(schur->base, model->dw, (size_t)plan->n * sizeof(double));
+    hybrid_copy(plan->n, model->dw, schur->base);
     for (int p = 0; p < kkt->n_pins; p++) {
         int i = kkt->pins[p];
         double slope = model->sides[i] == 1 ? model->z[i] : -model->z[i];
@@ -36,13 +36,13 @@ void hybrid_begin_schur(const hybrid_plan *plan, hybrid_model *model) {
     }
 }
 
-/* What a unit of a change of entry j adds to the base, into `column`. */
-static void answer_to(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
-                      double *column) {
+/* Computes into `column` the effect on the base of a unit of a change of entry j. */
+static void make_column(const hybrid_plan *plan, hybrid_model *model, const hybrid_point *at, int j,
+                        double *column) {
     hybrid_kkt *kkt = &model->kkt;
     const int was_pinned = kkt->pinned[j], size = plan->n + plan->m;
     double *right = kkt->right, *rows = right + plan->n;
-    memset(right, 0, (size_t)size * sizeof(double));
+    hybrid_zero(size, right);
     if (was_pinned) {
         for (int k = plan->W_starts[j]; k < plan->W_starts[j + 1]; k++)
             right[plan->W_rows[k]] = -model->W[k];
@@ -52,7 +52,7 @@ static void answer_to(const hybrid_plan *plan, hybrid_model *model, const hybrid
     }
     right[j] = 1.0;
     hybrid_solve_column(plan, kkt);
-    memcpy(column, right, (size_t)plan->n * sizeof(double));
+    hybrid_copy(plan->n, right, column);
     for (int p = 0; p < kkt->n_pins; p++) {
         int i = kkt->pins[p];
         column[i] = hybrid_curvature_of(plan, model->W, at->A, right, rows, i);
@@ -69,15 +69,15 @@ static int column_of(const hybrid_plan *plan, hybrid_model *model, const hybrid_
     if (schur->known == HYBRID_SCHUR_COLUMNS) return -1;
     schur->of[schur->known] = j;
     column = schur->columns + (long long)schur->known * plan->n;
-    answer_to(plan, model, at, j, column);
-    schur->sizes[schur->known] = hybrid_largest(plan->n, column);
+    make_column(plan, model, at, j, column);
+    schur->sizes[schur->known] = hybrid_norm_inf(plan->n, column);
     return schur->known++;
 }
 
-/* Which columns are used: first those of added bounds, then those of dropped ones. Returns how many
- * are added, -1 where the base does not serve. */
-static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
-                   const hybrid_point *at) {
+/* Collects the columns: first those of added bounds, then those of dropped ones. Returns the number
+ * of added bounds, -1 if the base does not serve. */
+static int collect_columns(const hybrid_plan *plan, hybrid_model *model, const hybrid_form *form,
+                           const hybrid_point *at) {
     hybrid_schur *schur = &model->schur;
     int added = 0;
     schur->count = 0;
@@ -98,9 +98,9 @@ static int collect(const hybrid_plan *plan, hybrid_model *model, const hybrid_fo
 }
 
 /* The units of each change by L D L' of the Schur complement. Its pivots have the signs of their
- * kinds, added or dropped, where and only where bounds are independent and the model is convex
- * along what is free. Returns 0, or 1 where they have not. */
-static int weigh(const hybrid_plan *plan, hybrid_schur *schur, int added) {
+ * kinds, added or dropped, if and only if bounds are independent and the model is convex along free
+ * entries. Returns 0, or 1 if they have not. */
+static int solve_complement(const hybrid_plan *plan, hybrid_schur *schur, int added) {
     const int count = schur->count;
     double *L = schur->L, *t = schur->units;
     for (int r = 0; r < count; r++) {
@@ -139,9 +139,9 @@ int hybrid_solve_schur(hybrid_model *model, const hybrid_form *form, const hybri
     double *u = model->z; /* the base with all changes */
     int added;
     if (!schur->usable) return 1;
-    added = collect(plan, model, form, at);
-    if (added < 0 || weigh(plan, schur, added)) return 1;
-    memcpy(u, schur->base, (size_t)plan->n * sizeof(double));
+    added = collect_columns(plan, model, form, at);
+    if (added < 0 || solve_complement(plan, schur, added)) return 1;
+    hybrid_copy(plan->n, schur->base, u);
     for (int k = 0; k < schur->count; k++) {
         const double *column = schur->columns + (long long)schur->used[k] * plan->n;
         const double by = schur->units[k];

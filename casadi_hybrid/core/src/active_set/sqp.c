@@ -12,7 +12,7 @@
 #error "the engine needs infinity and NaN: compile it without -ffast-math and -ffinite-math-only"
 #endif
 
-/* What the method works on. */
+/* Memory of the method. */
 typedef struct {
     hybrid_form form;
     hybrid_model model;
@@ -25,14 +25,13 @@ typedef struct {
     hybrid_sizes sizes;            /* at the iterate */
     double *began;                 /* x of the first iterate */
     double start;                  /* the clock at the start */
+    int curved;                    /* of the task */
 } sqp;
-
-static int longer(int a, int b) { return a > b ? a : b; }
 
 static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     h->form.plan = plan;
     hybrid_place_form(plan, arena, &h->form);
-    hybrid_place_model(plan, arena, &h->model);
+    hybrid_place_quadratic_program(plan, arena, &h->model);
     hybrid_place_point(plan, arena, &h->points[0]);
     hybrid_place_point(plan, arena, &h->points[1]);
     h->at = &h->points[0];
@@ -40,8 +39,8 @@ static void place(const hybrid_plan *plan, hybrid_arena *arena, sqp *h) {
     HYBRID_PLACE(arena, plan->m, &h->y, &h->y_before);
     HYBRID_PLACE(arena, plan->n, &h->held.z_lower, &h->held.z_upper);
     h->held.at = hybrid_allocate_ints(arena, plan->n);
-    h->work = hybrid_allocate(arena, longer(longer(plan->n, plan->n_x), plan->n_g));
-    h->terms = hybrid_allocate(arena, longer(plan->n_x, plan->n_g));
+    h->work = hybrid_allocate(arena, hybrid_max_int(hybrid_max_int(plan->n, plan->n_x), plan->n_g));
+    h->terms = hybrid_allocate(arena, hybrid_max_int(plan->n_x, plan->n_g));
     h->began = hybrid_allocate(arena, plan->n_x);
 }
 
@@ -54,7 +53,7 @@ void hybrid_sqp_memory(const hybrid_plan *plan, long long *doubles, long long *i
 }
 
 /* The first guess: the working set given, or the bounds whose multiplier exceeds the distance. */
-static void guess(sqp *h) {
+static void guess_set(sqp *h) {
     const hybrid_form *form = &h->form;
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
@@ -77,10 +76,10 @@ static void guess(sqp *h) {
 }
 
 /* The multipliers of bounds at h->at are what its slope leaves to those of the set. */
-static void of_bounds(sqp *h) {
+static void update_bound_multipliers(sqp *h) {
     const hybrid_kkt *kkt = &h->model.kkt;
     hybrid_bound_multipliers *held = &h->held;
-    hybrid_slope_of_L(h->form.plan, h->at, h->y, h->model.force);
+    hybrid_gradient_of_L(h->form.plan, h->at, h->y, h->model.force);
     for (int k = 0; k < held->count; k++)
         held->z_lower[held->at[k]] = held->z_upper[held->at[k]] = 0.0;
     held->count = kkt->n_pins;
@@ -93,7 +92,7 @@ static void of_bounds(sqp *h) {
 }
 
 /* Exchanges the present point and y with those before the last move. */
-static void exchange(sqp *h) {
+static void swap_points(sqp *h) {
     hybrid_point *at = h->at;
     double *y = h->y;
     h->y = h->y_before;
@@ -103,7 +102,7 @@ static void exchange(sqp *h) {
 }
 
 /* Moves by the model's step. Returns a status. */
-static int move(sqp *h) {
+static int take_step(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     const hybrid_model *model = &h->model;
     const double inner = model->shift > 0.0 ? 0.0
@@ -111,10 +110,10 @@ static int move(sqp *h) {
                                                              model->kkt.pinned, model->dw);
     for (int i = 0; i < plan->n; i++) h->trial->w[i] = h->at->w[i] + h->model.dw[i];
     if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
-    exchange(h);
+    swap_points(h);
     h->at->inner = inner;
     for (int i = 0; i < plan->m; i++) h->y[i] = h->y_before[i] + h->model.dy[i];
-    of_bounds(h);
+    update_bound_multipliers(h);
     return HYBRID_SOLVED;
 }
 
@@ -123,10 +122,10 @@ static int model_step(sqp *h) {
     hybrid_form *form = &h->form;
     hybrid_model *model = &h->model;
     int status;
-    if (hybrid_late(form->functions, model->until)) return HYBRID_LATE;
+    if (hybrid_is_late(form->functions, model->until)) return HYBRID_LATE;
     if (hybrid_hessian(form, h->at, h->y, 1.0, model->W)) return HYBRID_UNDEFINED;
-    status = hybrid_solve_model(model, form, h->at, h->held.z_lower, h->held.z_upper);
-    return status ? status : move(h);
+    status = hybrid_solve_quadratic_program(model, form, h->at, h->held.z_lower, h->held.z_upper);
+    return status ? status : take_step(h);
 }
 
 /* The termination test at h->at, of which error_at has found `error`: HYBRID_SOLVED, or
@@ -153,11 +152,11 @@ static double error_at(sqp *h) {
 static int chord_step(sqp *h, hybrid_residuals *residuals) {
     const hybrid_residuals here = *residuals;
     if (hybrid_pinned_solution(&h->model, &h->form, h->at) ||
-        hybrid_outside(&h->model, &h->form, h->at) || move(h))
+        hybrid_find_violated_bounds(&h->model, &h->form, h->at) || take_step(h))
         return HYBRID_NOT_NEARER;
     if (!judge(h, error_at(h), residuals)) return HYBRID_SOLVED;
-    exchange(h);
-    of_bounds(h);
+    swap_points(h);
+    update_bound_multipliers(h);
     *residuals = here;
     return HYBRID_NOT_NEARER;
 }
@@ -165,10 +164,10 @@ static int chord_step(sqp *h, hybrid_residuals *residuals) {
 /* Steps until the point is a solution. `before`: the error there. From an unfinished point each has
  * to halve it. Where equations are perturbed many may be needed: next to a double root each halves
  * the distance. Returns a status. */
-static int follow(sqp *h, double before, int unfinished, hybrid_residuals *residuals) {
+static int iterate(sqp *h, double before, int unfinished, hybrid_residuals *residuals) {
     hybrid_answer *answer = h->form.answer;
     const hybrid_numbers *numbers = h->form.numbers;
-    const int steps = numbers->perturbed ? numbers->perturbed : HYBRID_SQP_STEPS;
+    const int steps = h->form.perturbed ? h->form.perturbed : HYBRID_SQP_STEPS;
     const int most = numbers->max_iter < steps ? numbers->max_iter : steps;
     double reference = INFINITY;
     int watched = 0; /* steps in a row that left more than half of the reference error */
@@ -182,18 +181,19 @@ static int follow(sqp *h, double before, int unfinished, hybrid_residuals *resid
         now = error_at(h);
         status = judge(h, now, residuals);
         if (status != HYBRID_NOT_NEARER) return status;
-        if (numbers->perturbed && now <= HYBRID_EXACT) break;
-        if (numbers->perturbed) continue;
+        if (h->form.perturbed && now <= HYBRID_SQP_ERROR_ROUNDING) break;
+        if (h->form.perturbed) continue;
         if (unfinished && !(now <= 0.5 * before)) return HYBRID_NOT_NEARER;
         if (answer->steps == numbers->max_iter) return HYBRID_LIMIT;
-        if (violation > HYBRID_ROUNDING_CAP && h->sizes.c > HYBRID_PROGRESS_LEFT * violation)
+        if (violation > HYBRID_SQP_FAR_VIOLATION &&
+            h->sizes.c > HYBRID_SQP_FIRST_VIOLATION * violation)
             return HYBRID_NOT_NEARER;
         /* The first step may raise it: the multipliers of the guess need not fit the new data. */
         watched = now <= 0.5 * reference ? 0 : watched + 1;
         if (!watched) reference = now;
-        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_EXACT)) {
+        if (watched > HYBRID_SQP_WATCHDOG || (watched && now <= HYBRID_SQP_ERROR_ROUNDING)) {
             int within = hybrid_merit(numbers, residuals) <= 1.0;
-            return now <= HYBRID_EXACT && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
+            return now <= HYBRID_SQP_ERROR_ROUNDING && within ? HYBRID_SOLVED : HYBRID_NOT_NEARER;
         }
         if (answer->steps < most && HYBRID_SQP_CHORD * now * now <= numbers->tol * before) {
             answer->steps++;
@@ -201,26 +201,26 @@ static int follow(sqp *h, double before, int unfinished, hybrid_residuals *resid
         }
         before = now;
     }
-    return answer->steps == numbers->max_iter && !numbers->perturbed ? HYBRID_LIMIT
-                                                                     : HYBRID_NOT_NEARER;
+    return answer->steps == numbers->max_iter && !h->form.perturbed ? HYBRID_LIMIT
+                                                                    : HYBRID_NOT_NEARER;
 }
 
 /* Looks for smaller multipliers of h->at, which is moved onto the active bounds next to it: without
  * implausible ones, where the others can do without them. Returns a status. */
-static int lessen(sqp *h, hybrid_residuals *residuals) {
+static int reduce_multipliers(sqp *h, hybrid_residuals *residuals) {
     const hybrid_form *form = &h->form;
     const int n = form->plan->n;
     int *pinned = h->model.kkt.pinned, status;
     double huge;
-    guess(h);
+    guess_set(h);
     for (int i = 0; i < n; i++) {
         const double bound = h->model.sides[i] == 1 ? form->lower[i] : form->upper[i];
         pinned[i] = h->model.sides[i] && fabs(h->at->w[i] - bound) <= form->numbers->tol;
         h->trial->w[i] = pinned[i] ? bound : h->at->w[i];
     }
     if (hybrid_evaluate(&h->form, h->trial, 0)) return HYBRID_UNDEFINED;
-    exchange(h);
-    huge = HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(hybrid_largest(n, h->at->gradient), 1.0);
+    swap_points(h);
+    huge = HYBRID_RESIDUALS_HUGE_LAM * hybrid_max(hybrid_norm_inf(n, h->at->gradient), 1.0);
     for (int i = 0; i < form->plan->m; i++)
         if (fabs(h->y_before[i]) > huge) h->y_before[i] = 0.0;
     status = hybrid_least_multipliers(&h->model, form, h->at, h->y_before, h->y, h->held.z_lower,
@@ -243,10 +243,10 @@ static int order_of(const sqp *h) {
 }
 
 /* The active bounds of a solution, in units of f and of w, whose largest entry is `size`. */
-static void active(sqp *h, double size) {
+static void find_active_bounds(sqp *h, double size) {
     const hybrid_form *form = &h->form;
-    const double slope = hybrid_max(hybrid_largest(form->plan->n, h->at->gradient),
-                                    sqrt(form->numbers->tol));
+    const double slope =
+        hybrid_max(hybrid_norm_inf(form->plan->n, h->at->gradient), sqrt(form->numbers->tol));
     memset(h->model.sides, 0, (size_t)form->plan->n * sizeof(int));
     for (int k = 0; k < h->held.count; k++) {
         const int i = h->held.at[k];
@@ -262,37 +262,37 @@ static double gain_at(sqp *h, double distance, double value) {
     const hybrid_form *form = &h->form;
     hybrid_point *to = h->trial;
     for (int i = 0; i < form->plan->n; i++)
-        to->w[i] = hybrid_between(h->at->w[i] + distance * h->model.dw[i], form->lower[i],
-                                  form->upper[i]);
+        to->w[i] =
+            hybrid_clamp(h->at->w[i] + distance * h->model.dw[i], form->lower[i], form->upper[i]);
     if (hybrid_evaluate(&h->form, to, 0)) return -INFINITY;
     return value - to->f - hybrid_dot(form->plan->m, h->y, to->c);
 }
 
-/* The second-order conditions at h->at. Where it has a direction of negative curvature, it goes to
- * the farthest point along this, to one side or the other, where L is less by a quarter at least of
- * what the curvature says. Where there is none a bound is in the way, or L is not known so exactly.
- * Curvature is none that changes L by less than the tolerance over the size of w. Returns
- * HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
-static int descend(sqp *h) {
+/* The second-order conditions at h->at. With a direction of negative curvature it goes to the
+ * farthest point along it, to one side or the other, that gains enough. L has to be less there by a
+ * quarter at least of the predicted decrease. If there is none, a bound is in the way, or L is not
+ * known so exactly. Curvature counts only if it changes L by more than the tolerance over the size
+ * of w. Returns HYBRID_PAUSED at such a point, else HYBRID_SOLVED. */
+static int follow_negative_curvature(sqp *h) {
     const hybrid_plan *plan = h->form.plan;
     const double value = h->at->f + hybrid_dot(plan->m, h->y, h->at->c);
-    const double most = hybrid_max(hybrid_largest(plan->n, h->at->w), 1.0);
-    int *order = &h->form.answer->order, side = h->form.numbers->curved;
+    const double most = hybrid_max(hybrid_norm_inf(plan->n, h->at->w), 1.0);
+    int *order = &h->form.answer->order, side = h->curved;
     const double least = h->form.numbers->tol * hybrid_max(fabs(value), 1.0);
     const double flat = 2.0 * least / (most * most * hybrid_max(plan->n, 1.0));
     double curvature;
-    active(h, most);
+    find_active_bounds(h, most);
     *order = hybrid_second_order(&h->model, &h->form, h->at, h->y, flat, &curvature);
     if (*order != HYBRID_NEGATIVE) return HYBRID_SOLVED;
-    for (double size = most; size > sqrt(HYBRID_EXACT) * most; size *= 0.25)
+    for (double size = most; size > HYBRID_SQP_CURVATURE_SHORTEST * most; size *= 0.25)
         for (int k = 0; k < 2; k++, side = -side) {
-            const double length = size / hybrid_largest(plan->n, h->model.dw);
+            const double length = size / hybrid_norm_inf(plan->n, h->model.dw);
             const double said = -0.5 * curvature * length * length;
             if (!(said > least)) continue;
             if (!(gain_at(h, side * length, value) >= HYBRID_SQP_CURVATURE_GAIN * said))
                 continue;
-            exchange(h);
-            hybrid_set(plan->m, h->y_before, h->y);
+            swap_points(h);
+            hybrid_copy(plan->m, h->y_before, h->y);
             return HYBRID_PAUSED;
         }
     *order = HYBRID_FIRST_ORDER;
@@ -327,72 +327,95 @@ static int deliver(sqp *h, int status) {
     hybrid_answer *answer = h->form.answer;
     hybrid_multipliers_out(&h->form, h->at, h->y, h->held.z_lower, h->held.z_upper,
                            answer->lam_x, answer->lam_g);
-    hybrid_deliver(&h->form, h->at);
+    hybrid_copy_to_answer(&h->form, h->at);
     for (int i = 0; i < n_x; i++) h->work[i] = h->at->x[i] - h->began[i];
-    answer->moved = hybrid_largest(n_x, h->work);
+    answer->moved = hybrid_norm_inf(n_x, h->work);
     if (status == HYBRID_SOLVED && answer->huge) status = HYBRID_LARGE;
     return answer->status = status;
 }
 
-int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
-               const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
-    hybrid_arena arena = {doubles, ints, 0, 0};
-    sqp h;
-    hybrid_ray ray = {INFINITY, INFINITY, 0};
-    double error;
-    int status, proof, unfinished;
-    place(plan, &arena, &h);
-    h.start = hybrid_time(functions);
-    h.form.functions = functions;
-    h.form.numbers = numbers;
-    h.form.answer = answer;
-    h.model.until = numbers->max_time > 0.0 ? h.start + numbers->max_time : INFINITY;
-    /* Where constraints have no multipliers bounds too are moved to have some. */
-    h.form.relaxation = numbers->perturbed ? HYBRID_PROGRESS_PERTURBATION : 0.0;
-    h.form.unscaled = numbers->perturbed > 0;
-    h.form.placing = 0;
+/* Places the memory and sets the task of one call. */
+static void prepare(sqp *h, const hybrid_plan *plan, const hybrid_functions *functions,
+                    const hybrid_numbers *numbers, const hybrid_sqp_task *task, hybrid_arena *arena,
+                    hybrid_answer *answer) {
+    const int perturbed = task->perturbed > 0;
+    place(plan, arena, h);
+    h->start = hybrid_time(functions);
+    h->curved = task->curved;
+    h->form.functions = functions;
+    h->form.numbers = numbers;
+    h->form.answer = answer;
+    h->form.perturbed = task->perturbed;
+    h->form.relaxation = perturbed ? HYBRID_SQP_PERTURBED_BOUNDS : 0.0;
+    h->form.unscaled = perturbed;
+    h->form.placing = 0;
+    h->model.until = numbers->max_time > 0.0 ? h->start + numbers->max_time : INFINITY;
+    h->model.kkt.answer = answer;
+    h->model.kkt.at_once = functions->at_once;
+    h->model.kkt.low_rank = &h->form.low_rank;
+    /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
+    h->model.kkt.precise = perturbed;
     hybrid_clear_counts(answer);
     answer->start = (hybrid_residuals){NAN, INFINITY, INFINITY, INFINITY}; /* unknown yet */
-    h.model.kkt.answer = answer;
-    h.model.kkt.at_once = functions->at_once;
-    h.model.kkt.low_rank = &h.form.low_rank;
     if (functions->secants) functions->secants->count = 0;
-    /* Next to a point without multipliers the residual of a row is far smaller than its terms. */
-    h.model.kkt.precise = numbers->perturbed > 0;
-    if (!numbers->side_x && !numbers->curved && hybrid_sum(plan->n_x, numbers->lam_x0) == 0.0 &&
-        hybrid_sum(plan->n_g, numbers->lam_g0) == 0.0)
-        return answer->status = HYBRID_NO_GUESS;
-    status = hybrid_make_form(&h.form, h.at);
+}
+
+/* The functions and multipliers at the start. Returns a status. */
+static int evaluate_start(sqp *h) {
+    const hybrid_plan *plan = h->form.plan;
+    hybrid_answer *answer = h->form.answer;
+    const int status = hybrid_make_form(&h->form, h->at);
+    if (status) return status;
+    hybrid_copy(plan->n_x, h->at->raw_gradient, answer->gradient0);
+    hybrid_copy(plan->nnz_J, h->at->raw_J, answer->J0);
+    if (answer->x_start) hybrid_copy(plan->n_x, h->at->x, answer->x_start);
+    hybrid_copy(plan->n_x, h->at->x, h->began);
+    if (hybrid_evaluate(&h->form, h->at, h->began)) return HYBRID_UNDEFINED;
+    hybrid_copy(plan->n_x, h->at->x, h->began);
+    h->held.count =
+        hybrid_multipliers_in(&h->form, h->y, h->held.z_lower, h->held.z_upper, h->held.at);
+    hybrid_gradient_of_L(plan, h->at, h->y, h->model.force);
+    return HYBRID_SOLVED;
+}
+
+int hybrid_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+               const hybrid_numbers *numbers, double *doubles, int *ints, hybrid_answer *answer) {
+    const hybrid_sqp_task plain = {0, 0, 0};
+    return hybrid_run_sqp(plan, functions, numbers, &plain, doubles, ints, answer);
+}
+
+int hybrid_run_sqp(const hybrid_plan *plan, const hybrid_functions *functions,
+                   const hybrid_numbers *numbers, const hybrid_sqp_task *task, double *doubles,
+                   int *ints, hybrid_answer *answer) {
+    hybrid_arena arena = {doubles, ints, 0, 0};
+    hybrid_ray ray = {INFINITY, INFINITY, 0};
+    sqp h;
+    double error;
+    int status, proof, unfinished;
+    prepare(&h, plan, functions, numbers, task, &arena, answer);
+    if (!task->curved && !hybrid_has_guess(plan, numbers)) return answer->status = HYBRID_NO_GUESS;
+    status = evaluate_start(&h);
     if (status) return answer->status = status;
-    memcpy(answer->gradient0, h.at->raw_gradient, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->J0, h.at->raw_J, (size_t)plan->nnz_J * sizeof(double));
-    if (answer->x_start) hybrid_set(plan->n_x, h.at->x, answer->x_start);
-    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
-    if (hybrid_evaluate(&h.form, h.at, h.began)) return answer->status = HYBRID_UNDEFINED;
-    memcpy(h.began, h.at->x, (size_t)plan->n_x * sizeof(double));
-    h.held.count =
-        hybrid_multipliers_in(&h.form, h.y, h.held.z_lower, h.held.z_upper, h.held.at);
-    hybrid_slope_of_L(plan, h.at, h.y, h.model.force);
     error = error_at(&h);
     status = judge(&h, error, &answer->start);
     answer->end = answer->start;
-    if (numbers->curved) return deliver(&h, descend(&h));
-    show(&h, &answer->start, HYBRID_WARM_NU, 0.0);
+    if (task->curved) return deliver(&h, follow_negative_curvature(&h));
+    show(&h, &answer->start, HYBRID_BARRIER_NU_WARM, 0.0);
     proof = ray_test(&h, &ray);
     unfinished =
         !numbers->side_x &&
         hybrid_unfinished_nu(&h.form, h.at->w, h.held.z_lower, h.held.z_upper) > 0.0;
-    if (numbers->least) {
-        status = lessen(&h, &answer->end);
+    if (task->least) {
+        status = reduce_multipliers(&h, &answer->end);
     } else if (!proof && status == HYBRID_NOT_NEARER && unfinished &&
                numbers->max_iter <= HYBRID_SQP_STEPS) {
         status = HYBRID_NO_SET; /* there is no step to spare for a set that may be none */
     } else if (!proof && status == HYBRID_NOT_NEARER) {
-        guess(&h);
-        status = follow(&h, error, unfinished, &answer->end);
+        guess_set(&h);
+        status = iterate(&h, error, unfinished, &answer->end);
         if (status == HYBRID_SOLVED) proof = ray_test(&h, &ray);
     }
-    if (status == HYBRID_SOLVED && !numbers->least) answer->order = order_of(&h);
+    if (status == HYBRID_SOLVED && !task->least) answer->order = order_of(&h);
     status = deliver(&h, proof ? proof : status);
     if (answer->steps && (status == HYBRID_SOLVED || status == HYBRID_LARGE))
         show(&h, &answer->end, 0.0, answer->moved);

@@ -4,14 +4,14 @@
  *     min  rho sum(p + n) + zeta/2 |R(w - w_R)|^2   s.t.   c(w) - p + n = 0,  p, n >= 0,
  *
  * with zeta = sqrt(nu) and R = 1 / max(1, |w_R|) entry by entry. It is solved by the same Newton
- * step: `inner` is a run on (w, p, n), whose KKT matrix is that of the problem with p and n
+ * step: `inner` is a phase on (w, p, n). Its KKT matrix is that of the problem, since p and n are
  * eliminated. */
 #include <math.h>
 #include <string.h>
 
 #include "barrier/barrier.h"
 
-void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
+void hybrid_place_elastic(hybrid_arena *arena, hybrid_phase *outer) {
     const hybrid_plan *plan = outer->plan;
     hybrid_plan *own = &outer->elastic.plan;
     *own = *plan;
@@ -29,9 +29,9 @@ void hybrid_place_elastic(hybrid_arena *arena, hybrid_run *outer) {
         hybrid_place_point(plan, arena, &outer->elastic.bases[k].of);
 }
 
-void hybrid_make_elastic(hybrid_run *outer) {
+void hybrid_make_elastic(hybrid_phase *outer) {
     const hybrid_plan *plan = outer->plan;
-    hybrid_run *inner = outer->elastic.inner;
+    hybrid_phase *inner = outer->elastic.inner;
     hybrid_form *form = &inner->form;
     int n = plan->n, m = plan->m;
     memcpy(outer->elastic.rows, plan->A_rows, (size_t)plan->nnz_A * sizeof(int));
@@ -39,11 +39,11 @@ void hybrid_make_elastic(hybrid_run *outer) {
     memcpy(outer->elastic.starts, plan->A_starts, (size_t)n * sizeof(int));
     for (int j = n; j <= n + 2 * m; j++) outer->elastic.starts[j] = plan->nnz_A + j - n;
     for (int i = 0; i < 2 * m; i++) outer->elastic.rows[plan->nnz_A + i] = i % m;
-    hybrid_set(n, outer->form.lower, form->lower);
-    hybrid_set(n, outer->form.upper, form->upper);
-    hybrid_set(n, outer->form.room, form->room);
-    hybrid_set(n, outer->form.has_lower, form->has_lower);
-    hybrid_set(n, outer->form.has_upper, form->has_upper);
+    hybrid_copy(n, outer->form.lower, form->lower);
+    hybrid_copy(n, outer->form.upper, form->upper);
+    hybrid_copy(n, outer->form.room, form->room);
+    hybrid_copy(n, outer->form.has_lower, form->has_lower);
+    hybrid_copy(n, outer->form.has_upper, form->has_upper);
     for (int i = n; i < n + 2 * m; i++) {
         form->lower[i] = form->room[i] = 0.0;
         form->upper[i] = INFINITY;
@@ -56,28 +56,29 @@ void hybrid_make_elastic(hybrid_run *outer) {
     form->numbers = inner->numbers = outer->numbers;
     form->answer = inner->answer = outer->answer;
     inner->options = outer->options;
+    inner->setup = outer->setup;
     inner->state = outer->state;
     for (int k = 0; k < HYBRID_TRIALS; k++) inner->trials[k].base = &outer->elastic.bases[k];
 }
 
-void hybrid_set_proximity(hybrid_run *outer, double nu) {
+void hybrid_set_proximity(hybrid_phase *outer, double nu) {
     for (int i = 0; i < outer->plan->n; i++) {
         double size = hybrid_max(fabs(outer->elastic.reference[i]), 1.0);
         outer->elastic.proximity[i] = sqrt(nu) / (size * size);
     }
 }
 
-void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
+void hybrid_evaluate_elastic(const hybrid_phase *outer, hybrid_trial *trial) {
     const hybrid_plan *plan = outer->plan;
     const hybrid_point *base = &trial->base->of;
     hybrid_point *at = &trial->of;
     int n = plan->n, m = plan->m;
     double sum = 0.0, away = 0.0;
     const double *p = at->w + n;
-    hybrid_set(plan->nnz_A, base->A, at->A);
-    hybrid_set(n, base->below, at->below);
-    hybrid_set(n, base->above, at->above);
-    trial->logs = trial->base->logs + hybrid_logs(2 * m, p);
+    hybrid_copy(plan->nnz_A, base->A, at->A);
+    hybrid_copy(n, base->below, at->below);
+    hybrid_copy(n, base->above, at->above);
+    trial->logs = trial->base->logs + hybrid_sum_log(2 * m, p);
     trial->outside = trial->base->outside;
     trial->theta = 0.0;
     for (int i = 0; i < n; i++) {
@@ -86,7 +87,7 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
         away += step * at->gradient[i];
     }
     for (int i = 0; i < 2 * m; i++) {
-        at->gradient[n + i] = HYBRID_ELASTIC_PENALTY;
+        at->gradient[n + i] = HYBRID_ELASTIC_RHO;
         at->below[n + i] = p[i];
         at->above[n + i] = 1.0;
         at->A[plan->nnz_A + i] = i < m ? -1.0 : 1.0;
@@ -98,29 +99,29 @@ void hybrid_lift(const hybrid_run *outer, hybrid_trial *trial) {
         trial->theta += fabs(at->c[i]);
     }
     trial->linear = trial->base->linear + sum; /* p and n have a lower bound alone */
-    at->f = HYBRID_ELASTIC_PENALTY * sum + 0.5 * away;
+    at->f = HYBRID_ELASTIC_RHO * sum + 0.5 * away;
 }
 
-int hybrid_try(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_run *outer = run->elastic.outer;
-    if (!outer) return hybrid_try_problem(run, trial);
-    hybrid_set(outer->plan->n, trial->of.w, trial->base->of.w);
+int hybrid_try(hybrid_phase *phase, hybrid_trial *trial) {
+    hybrid_phase *outer = phase->elastic.outer;
+    if (!outer) return hybrid_try_problem(phase, trial);
+    hybrid_copy(outer->plan->n, trial->of.w, trial->base->of.w);
     if (hybrid_try_problem(outer, trial->base)) return 1;
-    hybrid_lift(outer, trial);
+    hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 
-int hybrid_complete(hybrid_run *run, hybrid_trial *trial) {
-    hybrid_run *outer = run->elastic.outer;
-    if (!outer) return hybrid_complete_problem(run, trial);
+int hybrid_complete(hybrid_phase *phase, hybrid_trial *trial) {
+    hybrid_phase *outer = phase->elastic.outer;
+    if (!outer) return hybrid_complete_problem(phase, trial);
     if (!trial->base->of.partial) return 0;
-    if (hybrid_visit_problem(outer, trial->base)) return 1;
-    hybrid_lift(outer, trial);
+    if (hybrid_evaluate_problem(outer, trial->base)) return 1;
+    hybrid_evaluate_elastic(outer, trial);
     return 0;
 }
 
-int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon) {
-    hybrid_run *outer = inner->elastic.outer;
+int hybrid_elastic_factor(hybrid_phase *inner, double shift, double epsilon) {
+    hybrid_phase *outer = inner->elastic.outer;
     const hybrid_plan *plan = outer->plan;
     int n = plan->n, m = plan->m;
     const double *D = inner->D;
@@ -134,22 +135,21 @@ int hybrid_elastic_factor(hybrid_run *inner, double shift, double epsilon) {
                          outer->elastic.penalty, &inner->kkt);
 }
 
-int hybrid_elastic_solve(hybrid_run *inner, const double *force, const double *c, double *dw,
+int hybrid_elastic_solve(hybrid_phase *inner, const double *force, const double *c, double *dw,
                          double *dy) {
-    hybrid_run *outer = inner->elastic.outer;
+    hybrid_phase *outer = inner->elastic.outer;
     int n = outer->plan->n, m = outer->plan->m;
     const double *D = inner->D + n;
     const double *of_p = force + n, *of_n = of_p + m;
-    int found;
+    int result;
     for (int i = 0; i < m; i++)
         outer->elastic.reduced[i] = c[i] + of_p[i] / (D[i] + inner->elastic.shift) -
                                     of_n[i] / (D[m + i] + inner->elastic.shift);
-    found = hybrid_solve_kkt(outer->plan, force, outer->elastic.reduced, &inner->kkt, dw, dy);
-    if (found) return found;
+    result = hybrid_solve_kkt(outer->plan, force, outer->elastic.reduced, &inner->kkt, dw, dy);
+    if (result) return result;
     for (int i = 0; i < m; i++) {
         dw[n + i] = (-of_p[i] + dy[i]) / (D[i] + inner->elastic.shift);
         dw[n + m + i] = (-of_n[i] - dy[i]) / (D[m + i] + inner->elastic.shift);
     }
     return 0;
 }
-

@@ -1,59 +1,59 @@
-/* The first iterate of the barrier method (Waechter and Biegler 2006, section 3.6), strictly inside
- * the bounds: w_i at least push*max(1, |bound|) from each, z = 1 where there is a bound, and y of
- * least squares,
+/* The first iterate of the barrier method (Waechter and Biegler 2006, section 3.6). It is strictly
+ * inside the bounds, w_i at least push*max(1, |bound|) from each. z = 1 for every bound, and y is
+ * that of least squares,
  *
  *     min_y |grad f + A'y - z_lower + z_upper|.
  *
- * Where nu is not given it is 0.1, or, where it is less, the mean over all entries with bounds of
+ * If nu is not given it is at most 0.1, and at most the mean over all entries with bounds of
  *
  *     |grad f + A'y| min(distance to the nearer bound, 1),    y of least squares for z = 0,
  *
- * and z = nu / 0.1: with nu = 0.1 and z = 1 the barrier outweighs an objective of small gradients,
- * leads far from x0, and bounds hold the steps back from there. */
+ * and z = nu / 0.1. With nu = 0.1 and z = 1 the barrier would outweigh an objective of small
+ * gradients and lead far from x0, and bounds would hold the steps back from there. */
 #include <math.h>
 
 #include "feasibility/feasibility.h"
 #include "barrier/barrier.h"
 
-/* Where run->work is a point of the method itself it stays as far from bounds as it is, and what is
- * not inside is moved no farther than nu / z, as on the central path. */
-static void stay(hybrid_run *run, double nu) {
-    const hybrid_form *form = &run->form;
-    double *w = run->at->of.w;
-    for (int i = 0; i < run->plan->n; i++) {
-        const int low = run->now.z_lower[i] > 0.0;
-        const double z = low ? run->now.z_lower[i] : run->now.z_upper[i], to = nu / z;
+/* Keeps a point of the method itself, in phase->work, as far from the bounds as it is. An entry
+ * that is not inside moves no farther than nu / z, as on the central path. */
+static void keep_distance(hybrid_phase *phase, double nu) {
+    const hybrid_form *form = &phase->form;
+    double *w = phase->at->of.w;
+    for (int i = 0; i < phase->plan->n; i++) {
+        const int low = phase->now.z_lower[i] > 0.0;
+        const double z = low ? phase->now.z_lower[i] : phase->now.z_upper[i], to = nu / z;
         const double bound = low ? form->lower[i] : form->upper[i];
-        const double distance = low ? run->work[i] - bound : bound - run->work[i];
+        const double distance = low ? phase->work[i] - bound : bound - phase->work[i];
         if (!(z > 0.0) || !(fabs(w[i] - bound) > distance)) continue;
-        if (distance > (1.0 - HYBRID_BARRIER_TAU_LEAST) * to) w[i] = run->work[i];
+        if (distance > (1.0 - HYBRID_BARRIER_TAU_MIN) * to) w[i] = phase->work[i];
         else if (fabs(w[i] - bound) > to) w[i] = low ? bound + to : bound - to;
     }
 }
 
 /* The first point, inside the bounds; less far where a function is not defined there. Returns a
  * status. */
-static int first_point(hybrid_run *run, double unfinished) {
-    static const double shares[] = HYBRID_BARRIER_SHARES;
-    double *known = run->answer->x; /* where the functions are known: at the start */
-    hybrid_set(run->plan->n_x, run->trial->of.x, known);
-    hybrid_swap_trials(&run->at, &run->trial);
+static int first_point(hybrid_phase *phase, double unfinished) {
+    static const double shares[] = HYBRID_START_PUSH_SHARES;
+    double *known = phase->answer->x; /* where the functions are known: at the start */
+    hybrid_copy(phase->plan->n_x, phase->trial->of.x, known);
+    hybrid_swap_trials(&phase->at, &phase->trial);
     for (int k = 0; k < HYBRID_COUNT(shares); k++) {
-        hybrid_set(run->plan->n, run->work, run->at->of.w);
-        hybrid_push_inside(&run->form, shares[k] * run->options->push, run->at->of.w);
-        if (unfinished > 0.0) stay(run, unfinished);
-        if (!hybrid_visit_known(run, run->at, k ? 0 : known)) return HYBRID_SOLVED;
+        hybrid_copy(phase->plan->n, phase->work, phase->at->of.w);
+        hybrid_push_inside(&phase->form, shares[k] * phase->options->push, phase->at->of.w);
+        if (unfinished > 0.0) keep_distance(phase, unfinished);
+        if (!hybrid_evaluate_known(phase, phase->at, k ? 0 : known)) return HYBRID_SOLVED;
     }
     return HYBRID_UNDEFINED;
 }
 
-/* The multipliers of such a point: of two bounds, whose net multiplier is known, the farther one has
- * that of the central path. */
-static void go_on(hybrid_run *run) {
-    const hybrid_form *form = &run->form;
-    const hybrid_point *at = &run->at->of;
-    hybrid_iterate *it = &run->now;
-    for (int i = 0; i < run->plan->n; i++) {
+/* The multipliers of such a point. Of two bounds, whose net multiplier is known, the farther one
+ * has the multiplier of the central path. */
+static void set_unfinished_multipliers(hybrid_phase *phase) {
+    const hybrid_form *form = &phase->form;
+    const hybrid_point *at = &phase->at->of;
+    hybrid_iterate *it = &phase->now;
+    for (int i = 0; i < phase->plan->n; i++) {
         const int low = form->has_lower[i] > 0.0, high = form->has_upper[i] > 0.0;
         const double far = low && high ? it->nu / hybrid_max(at->below[i], at->above[i]) : 0.0;
         if (low) it->z_lower[i] += far;
@@ -65,108 +65,112 @@ static void go_on(hybrid_run *run) {
 
 /* The given multipliers, those of bounds at least on the central path of nu, and with a small nu
  * only where they nearly solve this problem. */
-static void nearby(hybrid_run *run) {
-    const hybrid_form *form = &run->form;
-    const hybrid_point *at = &run->at->of;
-    hybrid_iterate *it = &run->now;
+static void set_warm_multipliers(hybrid_phase *phase) {
+    const hybrid_form *form = &phase->form;
+    const hybrid_point *at = &phase->at->of;
+    hybrid_iterate *it = &phase->now;
     hybrid_error error;
-    hybrid_kkt_error(form, at, it, run->work, &error);
-    if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_FAR_OFF)
-        it->nu = HYBRID_BARRIER_NU_FAR_OFF;
+    hybrid_kkt_error(form, at, it, phase->work, &error);
+    if (hybrid_error_at(&error, 0.0) > 1.0 && it->nu < HYBRID_BARRIER_NU_WARM_FAR)
+        it->nu = HYBRID_BARRIER_NU_WARM_FAR;
     hybrid_to_central_path(form, at, it);
 }
 
-/* The first nu of run->now, of residuals for z = 0 in run->work. From a point that is not feasible,
- * where these say less, it is not below that for multipliers which fit badly. */
-static double fitting_nu(const hybrid_run *run) {
-    const hybrid_form *form = &run->form;
-    const hybrid_point *at = &run->at->of;
-    const int infeasible = run->at->theta > HYBRID_PROGRESS_FEASIBLE;
-    const double least = infeasible ? HYBRID_BARRIER_NU_FAR_OFF : 0.0;
+/* The first nu of phase->now, of residuals for z = 0 in phase->work. From a point that is not
+ * feasible, where these say less, it is not below that for multipliers which fit badly. */
+static double fitting_nu(const hybrid_phase *phase) {
+    const hybrid_form *form = &phase->form;
+    const hybrid_point *at = &phase->at->of;
+    const int infeasible = phase->at->theta > HYBRID_FEASIBLE_C;
+    const double least = infeasible ? HYBRID_BARRIER_NU_WARM_FAR : 0.0;
     double sum = 0.0;
     int bounded = 0;
-    for (int i = 0; i < run->plan->n; i++) {
+    for (int i = 0; i < phase->plan->n; i++) {
         const double below = form->has_lower[i] > 0.0 ? at->below[i] : INFINITY;
         const double above = form->has_upper[i] > 0.0 ? at->above[i] : INFINITY;
         if (below == INFINITY && above == INFINITY) continue;
-        sum += fabs(run->work[i]) * hybrid_min(hybrid_min(below, above), 1.0);
+        sum += fabs(phase->work[i]) * hybrid_min(hybrid_min(below, above), 1.0);
         bounded++;
     }
     /* Nothing is known where the objective's gradient is zero. */
-    if (!(sum > run->numbers->tol * bounded)) return HYBRID_ITERATE_NU_START;
-    return hybrid_between(sum / bounded, least, HYBRID_ITERATE_NU_START);
+    if (!(sum > phase->numbers->tol * bounded)) return HYBRID_BARRIER_NU_START;
+    return hybrid_clamp(sum / bounded, least, HYBRID_BARRIER_NU_START);
 }
 
 /* nu and y of a start from x0 alone, and z. */
-static void fit(hybrid_run *run) {
-    const hybrid_point *at = &run->at->of;
-    hybrid_iterate *it = &run->now;
-    hybrid_equal_multipliers(&run->form, 0.0, it);
-    hybrid_least_squares(run, at, it->z_lower, it->z_upper, run->options->lam_most, it->y);
-    it->nu = fitting_nu(run);
-    run->small_nu = it->nu < HYBRID_ITERATE_NU_START;
-    hybrid_equal_multipliers(&run->form, it->nu / HYBRID_ITERATE_NU_START, it);
-    hybrid_least_squares_again(run, at, it->z_lower, it->z_upper, run->options->lam_most, it->y);
+static void fit_nu(hybrid_phase *phase) {
+    const hybrid_point *at = &phase->at->of;
+    hybrid_iterate *it = &phase->now;
+    hybrid_equal_multipliers(&phase->form, 0.0, it);
+    hybrid_least_squares_y(phase, at, it->z_lower, it->z_upper, phase->options->lam_most, it->y);
+    it->nu = fitting_nu(phase);
+    phase->small_nu = it->nu < HYBRID_BARRIER_NU_START;
+    hybrid_equal_multipliers(&phase->form, it->nu / HYBRID_BARRIER_NU_START, it);
+    hybrid_least_squares_y_again(phase, at, it->z_lower, it->z_upper, phase->options->lam_most,
+                                 it->y);
 }
 
 /* The given multipliers. Where they are implausible, and residuals are more than a hundredth of
  * them, those of bounds that are become zero, and y is to be fitted (section 3.6). Returns whether
  * it is. */
-static int read_multipliers(hybrid_run *run) {
-    const hybrid_residuals *start = &run->answer->start;
+static int read_multipliers(hybrid_phase *phase) {
+    const hybrid_residuals *start = &phase->answer->start;
     const double misfit = hybrid_max(start->stationarity, start->complementarity);
     const double most =
-        HYBRID_INERTIA_IMPLAUSIBLE *
-        hybrid_max(hybrid_largest(run->plan->n_x, run->trial->of.raw_gradient), 1.0);
-    hybrid_iterate *it = &run->now;
+        HYBRID_START_LAM_MAX *
+        hybrid_max(hybrid_norm_inf(phase->plan->n_x, phase->trial->of.raw_gradient), 1.0);
+    hybrid_iterate *it = &phase->now;
     double largest = 0.0;
-    hybrid_multipliers_in(&run->form, it->y, it->z_lower, it->z_upper, 0);
-    largest = hybrid_max(largest, hybrid_largest(run->plan->m, it->y));
-    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_lower));
-    largest = hybrid_max(largest, hybrid_largest(run->plan->n, it->z_upper));
+    hybrid_multipliers_in(&phase->form, it->y, it->z_lower, it->z_upper, 0);
+    largest = hybrid_max(largest, hybrid_norm_inf(phase->plan->m, it->y));
+    largest = hybrid_max(largest, hybrid_norm_inf(phase->plan->n, it->z_lower));
+    largest = hybrid_max(largest, hybrid_norm_inf(phase->plan->n, it->z_upper));
     if (!(largest > most && misfit > 0.01 * largest)) return 0;
-    for (int i = 0; i < run->plan->n; i++) {
+    for (int i = 0; i < phase->plan->n; i++) {
         if (it->z_lower[i] > most) it->z_lower[i] = 0.0;
         if (it->z_upper[i] > most) it->z_upper[i] = 0.0;
     }
     return 1;
 }
 
-int hybrid_first_iterate(hybrid_run *run) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_run_options *options = run->options;
-    hybrid_iterate *it = &run->now;
+int hybrid_first_iterate(hybrid_phase *phase) {
+    const hybrid_plan *plan = phase->plan;
+    const hybrid_phase_options *options = phase->options;
+    hybrid_iterate *it = &phase->now;
     double unfinished = 0.0;
     int implausible = 0;
     if (options->near) {
-        implausible = read_multipliers(run);
-        unfinished = hybrid_unfinished_nu(&run->form, run->work, it->z_lower, it->z_upper);
+        implausible = read_multipliers(phase);
+        unfinished = hybrid_unfinished_nu(&phase->form, phase->work, it->z_lower, it->z_upper);
     }
-    run->small_nu = 0;
-    if (first_point(run, unfinished)) return HYBRID_UNDEFINED;
-    it->nu = options->nu > 0.0 ? options->nu : HYBRID_ITERATE_NU_START;
+    phase->small_nu = 0;
+    if (first_point(phase, unfinished)) return HYBRID_UNDEFINED;
+    it->nu = options->nu > 0.0 ? options->nu : HYBRID_BARRIER_NU_START;
     it->nu_min = options->nu_min;
-    it->theta_start = run->at->theta;
-    run->f_start = run->at->of.f;
-    it->t = options->t0;
-    if (!options->near) hybrid_equal_multipliers(&run->form, 1.0, it);
-    if (run->dense)
-        run->state->rows_dependent =
-            hybrid_rows_are_dependent(plan, run->at->of.A, run->dense);
+    it->theta_start = phase->at->theta;
+    phase->f_start = phase->at->of.f;
+    it->t = phase->setup->t0;
+    if (!options->near) hybrid_equal_multipliers(&phase->form, 1.0, it);
+    if (phase->dense)
+        phase->state->rows_dependent =
+            hybrid_rows_are_dependent(plan, phase->at->of.A, phase->dense);
     if (unfinished > 0.0) {
         it->nu = unfinished;
-        run->history.goes_on = 1;
-        go_on(run);
+        phase->history.goes_on = 1;
+        set_unfinished_multipliers(phase);
         if (implausible)
-            hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, run->options->lam_most, it->y);
+            hybrid_least_squares_y(phase, &phase->at->of, it->z_lower, it->z_upper,
+                                   phase->options->lam_most, it->y);
         return HYBRID_SOLVED;
     }
     if (options->near && !implausible) {
-        nearby(run);
+        set_warm_multipliers(phase);
         return HYBRID_SOLVED;
     }
-    if ((options->nu == 0.0 || implausible) && run->form.bounds && !options->root) fit(run);
-    else hybrid_least_squares(run, &run->at->of, it->z_lower, it->z_upper, run->options->lam_most, it->y);
-    if (options->root && plan->m) hybrid_begin_root(run, run->at->theta);
+    if ((options->nu == 0.0 || implausible) && phase->form.bounds && !phase->setup->root)
+        fit_nu(phase);
+    else hybrid_least_squares_y(phase, &phase->at->of, it->z_lower, it->z_upper,
+                                phase->options->lam_most, it->y);
+    if (phase->setup->root && plan->m) hybrid_begin_least_squares(phase, phase->at->theta);
     return HYBRID_SOLVED;
 }

@@ -1,241 +1,263 @@
 /* One Newton step of the barrier method: the direction of the KKT system,
  *
- *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz,
+ *     w + alpha dw,  y + alpha_y dy,  z + alpha_z dz.
  *
- * alpha and alpha_z by the fraction to the bounds, alpha halved until the filter accepts (Waechter
- * and Biegler, Math. Program. 106, 2006, section 2.3), with second-order corrections of c (section
- * 2.4) and tiny steps (section 3.9), and alpha_y between both that with the least
+ * alpha and alpha_z are those of the fraction to the boundary; alpha is halved until the filter
+ * accepts (Waechter and Biegler, Math. Program. 106, 2006, section 2.3), with second-order
+ * corrections of c (section 2.4) and tiny steps (section 3.9). alpha_y is between both, and has the
+ * least
  *
  *     |grad f + A'y - z_lower + z_upper|_2    at the new point
  *
- * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). Where noise of f may hide its decrease,
- * the slopes at both ends of the whole step decide (the approximate Wolfe conditions of Hager and
+ * (IPOPT's option alpha_for_y, "safer-min-dual-infeas"). If noise of f may hide its decrease, the
+ * slopes at both ends of the whole step decide (the approximate Wolfe conditions of Hager and
  * Zhang, SIAM J. Optim. 16, 2005). */
 #include <math.h>
 #include <string.h>
 
 #include "barrier/barrier.h"
 
-/* That the filter accepts no step is no status of the method, which goes on in other ways. */
-enum { NONE = -1 };
+/* The filter accepts no step: no status of the method, which goes on in other ways. */
+enum { NO_STEP = -1 };
 
 /* The direction's dz and lengths, where (dw, dy) are known. */
-static void complete(hybrid_run *run, const hybrid_iterate *it, hybrid_direction *d) {
-    hybrid_dual_steps(&run->form, &run->at->of, it, d);
-    hybrid_fraction_to_boundary(&run->form, &run->at->of, it, d);
+static void complete_direction(hybrid_phase *phase, const hybrid_iterate *it, hybrid_direction *d) {
+    hybrid_dual_steps(&phase->form, &phase->at->of, it, d);
+    hybrid_fraction_to_boundary(&phase->form, &phase->at->of, it, d);
 }
 
 /* Evaluates f and c at w + alpha dw. Returns 0, or 1 where a function is not defined. */
-static int try_at(hybrid_run *run, double alpha, const hybrid_direction *d, hybrid_trial *trial) {
-    const double *w = run->at->of.w;
-    for (int i = 0; i < run->plan->n; i++) trial->of.w[i] = w[i] + alpha * d->dw[i];
-    return hybrid_try(run, trial);
+static int try_at(hybrid_phase *phase, double alpha, const hybrid_direction *d,
+                  hybrid_trial *trial) {
+    const double *w = phase->at->of.w;
+    for (int i = 0; i < phase->plan->n; i++) trial->of.w[i] = w[i] + alpha * d->dw[i];
+    return hybrid_try(phase, trial);
 }
 
-/* The same with the derivatives. */
-static int go_to(hybrid_run *run, double alpha) {
-    return try_at(run, alpha, &run->direction, run->trial) || hybrid_complete(run, run->trial);
+/* Evaluates all functions there. */
+static int evaluate_at(hybrid_phase *phase, double alpha) {
+    return try_at(phase, alpha, &phase->direction, phase->trial) ||
+           hybrid_complete(phase, phase->trial);
 }
 
-/* alpha_y for run->next, of which the rest is known. */
-static double part_of_dy(const hybrid_run *run, const hybrid_iterate *it) {
-    const hybrid_direction *d = &run->direction;
-    const hybrid_iterate *next = &run->next;
-    const hybrid_point *to = &run->trial->of;
+/* alpha_y for phase->next, of which the rest is known. */
+static double choose_alpha_y(const hybrid_phase *phase, const hybrid_iterate *it) {
+    const hybrid_direction *d = &phase->direction;
+    const hybrid_iterate *next = &phase->next;
+    const hybrid_point *to = &phase->trial->of;
     const double least = hybrid_min(next->alpha, next->alpha_z);
     const double most = hybrid_max(next->alpha, next->alpha_z);
     double product = 0.0, square = 0.0;
     if (least == most) return least;
-    for (int j = 0; j < run->plan->n; j++) {
-        const double slope = to->gradient[j] + hybrid_entry_of_At(run->plan, to->A, it->y, j) -
+    for (int j = 0; j < phase->plan->n; j++) {
+        const double slope = to->gradient[j] + hybrid_entry_of_At(phase->plan, to->A, it->y, j) -
                              next->z_lower[j] + next->z_upper[j];
-        const double change = hybrid_entry_of_At(run->plan, to->A, d->dy, j);
+        const double change = hybrid_entry_of_At(phase->plan, to->A, d->dy, j);
         product += slope * change;
         square += change * change;
     }
-    return square > 0.0 ? hybrid_between(-product / square, least, most) : least;
+    return square > 0.0 ? hybrid_clamp(-product / square, least, most) : least;
 }
 
-/* run->next is the iterate at run->trial, after a part alpha of the direction. */
-static void move(hybrid_run *run, const hybrid_iterate *it, double alpha) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_direction *d = &run->direction;
-    hybrid_iterate *next = &run->next;
+/* phase->next is the iterate at phase->trial, after a part alpha of the direction. */
+static void make_next(hybrid_phase *phase, const hybrid_iterate *it, double alpha) {
+    const hybrid_plan *plan = phase->plan;
+    const hybrid_direction *d = &phase->direction;
+    hybrid_iterate *next = &phase->next;
     double alpha_y;
-    hybrid_copy_numbers(it, next);
+    hybrid_copy_scalars(it, next);
     memcpy(next->filter, it->filter, 2 * (size_t)it->entries * sizeof(double));
     for (int i = 0; i < plan->n; i++) {
         next->z_lower[i] = it->z_lower[i] + d->alpha_z * d->dz_lower[i];
         next->z_upper[i] = it->z_upper[i] + d->alpha_z * d->dz_upper[i];
     }
-    hybrid_safe_duals(&run->form, &run->trial->of, it->nu, next->z_lower, next->z_upper);
+    hybrid_reset_duals(&phase->form, &phase->trial->of, it->nu, next->z_lower, next->z_upper);
     next->alpha = alpha;
     next->alpha_z = d->alpha_z;
     next->stepped = 1;
-    if (!run->damped)
-        run->trial->of.inner =
-            hybrid_settled(&run->form, &run->at->of, run->W, run->D, 0, d->dw);
-    alpha_y = part_of_dy(run, it);
+    if (!phase->damped)
+        phase->trial->of.inner =
+            hybrid_settled(&phase->form, &phase->at->of, phase->W, phase->D, 0, d->dw);
+    alpha_y = choose_alpha_y(phase, it);
     for (int i = 0; i < plan->m; i++) next->y[i] = it->y[i] + alpha_y * d->dy[i];
 }
 
 /* Second-order corrections on the same factorization. Returns as hybrid_filter_accepts, with the
- * point and the direction in place of those that were refused, or NONE. */
-static int corrected(hybrid_run *run, const hybrid_iterate *it, double slope) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_point *at = &run->at->of;
-    double alpha = run->direction.alpha, theta = run->trial->theta;
-    double *residual = run->residual, size = hybrid_largest(plan->n, at->w);
-    for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + run->trial->of.c[i];
-    for (int number = 0; number < run->options->corrections; number++) {
-        hybrid_direction *second = &run->other;
-        int verdict;
-        if (hybrid_direction_for(run, residual, second)) return NONE;
-        complete(run, it, second);
-        if (try_at(run, second->alpha, second, run->corrected)) return NONE;
-        verdict = hybrid_filter_accepts(&run->pair, it, size, run->corrected->theta,
-                                        hybrid_phi(&run->form, run->corrected, it->nu), alpha,
-                                        slope);
-        if (verdict && hybrid_complete(run, run->corrected)) return NONE;
-        if (verdict) {
-            hybrid_direction saved = run->direction;
-            run->direction = run->other;
-            run->other = saved;
-            hybrid_swap_trials(&run->trial, &run->corrected);
-            return verdict;
+ * point and the direction in place of those that were refused. */
+static int second_order_correction(hybrid_phase *phase, const hybrid_iterate *it, double slope) {
+    const hybrid_plan *plan = phase->plan;
+    const hybrid_point *at = &phase->at->of;
+    double alpha = phase->direction.alpha, theta = phase->trial->theta;
+    double *residual = phase->residual, size = hybrid_norm_inf(plan->n, at->w);
+    for (int i = 0; i < plan->m; i++) residual[i] = alpha * at->c[i] + phase->trial->of.c[i];
+    for (int number = 0; number < phase->options->corrections; number++) {
+        hybrid_direction *second = &phase->other;
+        int type;
+        if (hybrid_solve_direction(phase, residual, second)) return HYBRID_REJECTED;
+        complete_direction(phase, it, second);
+        if (try_at(phase, second->alpha, second, phase->corrected)) return HYBRID_REJECTED;
+        type =
+            hybrid_filter_accepts(&phase->pair, it, size, phase->corrected->theta,
+                                  hybrid_phi(&phase->form, phase->corrected, it->nu), alpha, slope);
+        if (type && hybrid_complete(phase, phase->corrected)) return HYBRID_REJECTED;
+        if (type) {
+            hybrid_direction saved = phase->direction;
+            phase->direction = phase->other;
+            phase->other = saved;
+            hybrid_swap_trials(&phase->trial, &phase->corrected);
+            return type;
         }
-        if (run->corrected->theta > HYBRID_PROGRESS_LEFT * theta) return NONE;
-        theta = run->corrected->theta;
+        if (phase->corrected->theta > HYBRID_LINE_SEARCH_KAPPA_SOC * theta) return HYBRID_REJECTED;
+        theta = phase->corrected->theta;
         for (int i = 0; i < plan->m; i++)
-            residual[i] = second->alpha * residual[i] + run->corrected->of.c[i];
+            residual[i] = second->alpha * residual[i] + phase->corrected->of.c[i];
     }
-    return NONE;
+    return HYBRID_REJECTED;
 }
 
 /* A step of no more than rounding is taken without the filter. Returns a status. */
-static int tiny_step(hybrid_run *run, const hybrid_iterate *it) {
-    double alpha = run->direction.alpha;
+static int tiny_step(hybrid_phase *phase, const hybrid_iterate *it) {
+    double alpha = phase->direction.alpha;
     if (it->tiny && it->nu <= it->nu_min)
-        return hybrid_no_way_on(run, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
-    /* Where a function is not defined there, w stays where it is. */
-    if (go_to(run, alpha) && go_to(run, 0.0)) return HYBRID_UNDEFINED;
-    move(run, it, alpha);
-    run->next.tiny = it->tiny + 1;
+        return hybrid_fail(phase, HYBRID_NOT_NEARER, HYBRID_TINY_STEPS);
+    /* w stays where it is if a function is not defined there. */
+    if (evaluate_at(phase, alpha) && evaluate_at(phase, 0.0)) return HYBRID_UNDEFINED;
+    make_next(phase, it, alpha);
+    phase->next.tiny = it->tiny + 1;
     /* The second in a row: no more can be reached for this nu. */
-    if (it->tiny) hybrid_with_barrier(&run->next, hybrid_next_nu(it->nu, it->nu_min));
+    if (it->tiny) hybrid_set_barrier(&phase->next, hybrid_next_nu(it->nu, it->nu_min));
     return HYBRID_SOLVED;
 }
 
-/* Test by slopes of a refused whole step that has raised phi by no more than noise: the filter
- * takes the change of phi that the slopes at both ends predict, which noise may hide, and the error
- * falls (as in IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
-static int accepted_by_slopes(hybrid_run *run, const hybrid_iterate *it, double alpha, double rise,
-                              double slope) {
-    const hybrid_filter_pair *pair = &run->pair;
-    const hybrid_trial *trial = run->trial;
-    double size = hybrid_largest(run->plan->n, run->at->of.w), change = 0.0;
+/* Test by slopes of a refused whole step that has raised phi by no more than noise. The filter
+ * takes the change of phi that the slopes at both ends predict. The error has to fall (as in
+ * IPOPT's soft restoration). Returns as hybrid_filter_accepts. */
+static int accepted_by_slopes(hybrid_phase *phase, const hybrid_iterate *it, double alpha,
+                              double rise, double slope) {
+    const hybrid_filter_pair *pair = &phase->pair;
+    const hybrid_trial *trial = phase->trial;
+    double size = hybrid_norm_inf(phase->plan->n, phase->at->of.w), change = 0.0;
     hybrid_error error;
-    int verdict;
-    if (!hybrid_may_be_noise(run, rise, pair->phi) || hybrid_complete(run, run->trial)) return 0;
-    hybrid_gradient_of_phi(&run->form, trial, it->nu, run->work);
-    for (int i = 0; i < run->plan->n; i++)
-        change += 0.5 * alpha * (pair->gradient[i] + run->work[i]) * run->direction.dw[i];
-    if (!hybrid_may_be_noise(run, rise - change, pair->phi)) return 0;
-    verdict = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
-    if (!verdict) return 0;
-    move(run, it, alpha);
-    hybrid_kkt_error(&run->form, &trial->of, &run->next, run->work, &error);
-    if (hybrid_error_at(&error, it->nu) >
-        HYBRID_PROGRESS_LEFT * hybrid_error_at(&run->error, it->nu))
+    int type;
+    if (!hybrid_may_be_noise(phase, rise, pair->phi) || hybrid_complete(phase, phase->trial))
         return 0;
-    return verdict;
+    hybrid_gradient_of_phi(&phase->form, trial, it->nu, phase->work);
+    for (int i = 0; i < phase->plan->n; i++)
+        change += 0.5 * alpha * (pair->gradient[i] + phase->work[i]) * phase->direction.dw[i];
+    if (!hybrid_may_be_noise(phase, rise - change, pair->phi)) return 0;
+    type = hybrid_filter_accepts(pair, it, size, trial->theta, pair->phi + change, alpha, slope);
+    if (!type) return 0;
+    make_next(phase, it, alpha);
+    hybrid_kkt_error(&phase->form, &trial->of, &phase->next, phase->work, &error);
+    if (hybrid_error_at(&error, it->nu) >
+        HYBRID_LINE_SEARCH_SLOPES_ERROR * hybrid_error_at(&phase->error, it->nu))
+        return 0;
+    return type;
 }
 
-/* The filter line search. Returns HYBRID_SOLVED with the new iterate, NONE, or a status. */
-static int search(hybrid_run *run, const hybrid_iterate *it) {
-    const hybrid_plan *plan = run->plan;
-    const hybrid_filter_pair *pair = &run->pair;
-    const double whole = run->direction.alpha;
-    double size = hybrid_largest(plan->n, run->at->of.w), slope = 0.0, least, alpha;
-    double risen = INFINITY;              /* phi, by the whole step */
-    double off[2] = {INFINITY, INFINITY}; /* f off its tangent, by the last two steps */
-    int cut = it->cut, first = 1;
-    if (hybrid_largest(plan->n, run->direction.dw) / (1.0 + size) < HYBRID_ROUNDED)
-        return tiny_step(run, it);
-    for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * run->direction.dw[i];
-    least = hybrid_smallest_step(pair, it->theta_start, slope);
-    if (it->cut >= HYBRID_PROGRESS_ROUNDS && plan->m) {
-        /* The filter keeps steps short: far from feasibility, where theta has hardly fallen
-         * meanwhile, a restoration is due. */
-        if (pair->theta > HYBRID_PROGRESS_FEASIBLE &&
-            pair->theta > HYBRID_PROGRESS_LEFT * it->theta_cut)
-            return NONE;
-        cut = 0;
-    }
-    for (alpha = whole; alpha >= least; alpha *= 0.5, first = 0) {
+/* The whole step and the last two trial points, for the tests of noise. */
+typedef struct {
+    double alpha;  /* of the whole step */
+    double risen;  /* phi, by the whole step */
+    double off[2]; /* distances of f from its tangent, at the last two trial points */
+} noise_tests;
+
+/* Tests of a refused trial point for noise of f: by slopes, or whether the whole step may be tried
+ * once more, at twice its *alpha. Returns as hybrid_filter_accepts. */
+static int test_noise(hybrid_phase *phase, const hybrid_iterate *it, double slope, double *alpha,
+                      noise_tests *tests) {
+    const double before = tests->off[0], part = *alpha / tests->alpha;
+    int type = HYBRID_REJECTED;
+    tests->off[0] = tests->off[1];
+    if (*alpha == tests->alpha)
+        type = accepted_by_slopes(phase, it, *alpha, tests->risen, slope);
+    if (!type && hybrid_measure_noise(phase, phase->trial, part, before, &tests->off[1]) &&
+        tests->risen <= phase->noise)
+        *alpha = 2.0 * tests->alpha;
+    return type;
+}
+
+/* The accepted trial point becomes the next iterate, after `cut` short steps in a row. */
+static void accept_trial(hybrid_phase *phase, const hybrid_iterate *it, double alpha, int type,
+                         int cut) {
+    hybrid_iterate *next = &phase->next;
+    make_next(phase, it, alpha);
+    next->tiny = 0;
+    next->cut = alpha <= HYBRID_LINE_SEARCH_SHORT * phase->direction.alpha ? cut + 1 : 0;
+    if (next->cut == 1) next->theta_cut = phase->pair.theta;
+    if (type == HYBRID_H_TYPE) hybrid_filter_add(&phase->pair, next);
+}
+
+/* Returns whether short steps call for a restoration: the filter keeps them short, and far from
+ * feasibility theta has hardly fallen meanwhile. */
+static int is_held_by_filter(const hybrid_phase *phase, const hybrid_iterate *it) {
+    const double theta = phase->pair.theta;
+    return theta > HYBRID_FEASIBLE_C && theta > HYBRID_LINE_SEARCH_SHORT_THETA * it->theta_cut;
+}
+
+/* The filter line search. Returns HYBRID_SOLVED with the new iterate, NO_STEP, or a status. */
+static int line_search(hybrid_phase *phase, const hybrid_iterate *it) {
+    const hybrid_plan *plan = phase->plan;
+    const hybrid_filter_pair *pair = &phase->pair;
+    const double size = hybrid_norm_inf(plan->n, phase->at->of.w);
+    const int many_short = it->cut >= HYBRID_LINE_SEARCH_SHORT_STEPS && plan->m;
+    noise_tests tests = {phase->direction.alpha, INFINITY, {INFINITY, INFINITY}};
+    double slope = 0.0, alpha_min, alpha;
+    int first = 1;
+    if (hybrid_norm_inf(plan->n, phase->direction.dw) / (1.0 + size) < HYBRID_LINE_SEARCH_TINY_STEP)
+        return tiny_step(phase, it);
+    for (int i = 0; i < plan->n; i++) slope += pair->gradient[i] * phase->direction.dw[i];
+    alpha_min = hybrid_alpha_min(pair, it->theta_start, slope);
+    if (many_short && is_held_by_filter(phase, it)) return NO_STEP;
+    for (alpha = tests.alpha; alpha >= alpha_min; alpha *= 0.5, first = 0) {
         double phi;
-        int verdict, end = hybrid_search_ends(run);
+        int type, end = hybrid_search_ends(phase);
         if (end) return end;
-        if (try_at(run, alpha, &run->direction, run->trial)) continue;
-        phi = hybrid_phi(&run->form, run->trial, it->nu);
-        if (alpha == whole) risen = phi - pair->phi;
-        verdict = hybrid_filter_accepts(pair, it, size, run->trial->theta, phi, alpha, slope);
-        if (!verdict && first && run->trial->theta >= pair->theta) {
-            int word = corrected(run, it, slope);
-            if (word != NONE) {
-                verdict = word;
-                alpha = run->direction.alpha;
-            }
+        if (try_at(phase, alpha, &phase->direction, phase->trial)) continue;
+        phi = hybrid_phi(&phase->form, phase->trial, it->nu);
+        if (alpha == tests.alpha) tests.risen = phi - pair->phi;
+        type = hybrid_filter_accepts(pair, it, size, phase->trial->theta, phi, alpha, slope);
+        if (!type && first && phase->trial->theta >= pair->theta) {
+            type = second_order_correction(phase, it, slope);
+            if (type) alpha = phase->direction.alpha;
         }
-        if (!verdict && !run->elastic.outer) {
-            const double before = off[0];
-            off[0] = off[1];
-            if (alpha == whole) verdict = accepted_by_slopes(run, it, alpha, risen, slope);
-            if (!verdict && hybrid_meets_noise(run, run->trial, alpha / whole, before, &off[1]) &&
-                risen <= run->noise)
-                alpha = 2.0 * whole; /* the whole step once more */
-        }
-        if (!verdict || hybrid_complete(run, run->trial)) continue;
-        move(run, it, alpha);
-        run->next.tiny = 0;
-        run->next.cut = alpha <= HYBRID_STEP_SHORT * run->direction.alpha ? cut + 1 : 0;
-        if (run->next.cut == 1) run->next.theta_cut = pair->theta;
-        if (verdict == 'h') hybrid_filter_add(pair, &run->next);
+        if (!type && !phase->elastic.outer) type = test_noise(phase, it, slope, &alpha, &tests);
+        if (!type || hybrid_complete(phase, phase->trial)) continue;
+        accept_trial(phase, it, alpha, type, many_short ? 0 : it->cut);
         return HYBRID_SOLVED;
     }
-    return NONE;
+    return NO_STEP;
 }
 
-/* How far the trial point is from the iterate, relative. */
-static double distance(const hybrid_run *run) {
-    const double *w = run->at->of.w, *new = run->trial->of.w;
-    double found = 0.0;
-    for (int i = 0; i < run->plan->n; i++) found = hybrid_max(found, fabs(new[i] - w[i]));
-    return found / (1.0 + hybrid_largest(run->plan->n, w));
+/* The distance of the trial point from the iterate, relative to 1 + |w|. */
+static double relative_step(const hybrid_phase *phase) {
+    const double *w = phase->at->of.w, *new = phase->trial->of.w;
+    double distance = 0.0;
+    for (int i = 0; i < phase->plan->n; i++) distance = hybrid_max(distance, fabs(new[i] - w[i]));
+    return distance / (1.0 + hybrid_norm_inf(phase->plan->n, w));
 }
 
-int hybrid_newton_step(hybrid_run *run, hybrid_iterate *it) {
-    const hybrid_plan *plan = run->plan;
+int hybrid_newton_step(hybrid_phase *phase, hybrid_iterate *it) {
+    const hybrid_plan *plan = phase->plan;
     double least = 0.0;
-    if (run->elastic.outer
-            ? hybrid_hessian(&run->elastic.outer->form, &run->at->base->of, it->y, HYBRID_FLAT,
-                             run->W)
-            : hybrid_hessian_of_run(run))
+    if (phase->elastic.outer ? hybrid_hessian(&phase->elastic.outer->form, &phase->at->base->of,
+                                              it->y, HYBRID_ELASTIC_OBJECTIVE, phase->W)
+                             : hybrid_hessian_of_phase(phase))
         return HYBRID_UNDEFINED;
-    hybrid_filter_pair_at(&run->form, run->at, it->nu, &run->pair);
-    for (int i = 0; i < plan->n; i++) run->force[i] = run->Aty[i] + run->pair.gradient[i];
+    hybrid_filter_pair_at(&phase->form, phase->at, it->nu, &phase->pair);
+    for (int i = 0; i < plan->n; i++) phase->force[i] = phase->Aty[i] + phase->pair.gradient[i];
     for (;;) {
-        int status = hybrid_factor_with_inertia(run, it, least);
+        int status = hybrid_factor_with_inertia(phase, it, least);
         if (status) return status;
-        complete(run, it, &run->direction);
-        status = search(run, it);
-        if (status == HYBRID_SOLVED && least > 0.0 && distance(run) <= HYBRID_EXACT)
+        complete_direction(phase, it, &phase->direction);
+        status = line_search(phase, it);
+        if (status == HYBRID_SOLVED && least > 0.0 && relative_step(phase) <= HYBRID_STEP_ROUNDING)
             return HYBRID_BLOCKED;
-        if (status != NONE) return status;
-        /* Where only the objective counts its model fails: a shorter, steeper step. */
-        least *= HYBRID_INERTIA_FIRST_GROWTH;
-        if (least < HYBRID_INERTIA_FIRST) least = HYBRID_INERTIA_FIRST;
-        if (run->pair.theta > HYBRID_PROGRESS_FEASIBLE || least > HYBRID_INERTIA_FAR_LARGEST)
+        if (status != NO_STEP) return status;
+        /* Near feasibility the model of the objective has failed: a shorter, steeper step. */
+        least *= HYBRID_STEEPER_SHIFT_GROWTH;
+        if (least < HYBRID_STEEPER_SHIFT_FIRST) least = HYBRID_STEEPER_SHIFT_FIRST;
+        if (phase->pair.theta > HYBRID_FEASIBLE_C || least > HYBRID_STEEPER_SHIFT_LARGEST)
             return HYBRID_BLOCKED;
     }
 }

@@ -1,29 +1,28 @@
-/* One solve: runs one after another, and the best point of all.
+/* One solve: phases one after another, and the best point of all.
  *
  *     opening:  SQP from given multipliers (then the interior-point method from them)
- *     then:     the interior-point method from x0, and the runs of next_run.c
+ *     then:     the interior-point method from x0, and the phases of next_phase.c
  *     at last:  the least multipliers on the active set of a solution with huge ones
  *
- * The solve ends with a solution, a proof, a limit, or where no run is left. */
+ * The solve ends with a solution, a proof, a limit, or if no phase is left. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "driver/runs.h"
+#include "driver/phases.h"
 
-/* The solver's own arrays; those of its runs follow them. */
+/* The solver's own arrays; those of its phases follow them. */
 static void place(const hybrid_plan *plan, hybrid_arena *arena, hybrid_solver *solver) {
-    const int longer = plan->n_x > plan->n_g ? plan->n_x : plan->n_g;
     hybrid_answer *found = &solver->found;
     HYBRID_PLACE(arena, plan->n_x, &solver->start, &solver->x, &solver->work, &solver->lam_x,
                  &solver->near_x, &solver->near_lam_x, &found->x, &found->lam_x, &found->gradient,
                  &found->gradient0, &found->x_start);
     HYBRID_PLACE(arena, plan->n_g, &solver->lam_g, &solver->near_lam_g, &found->g, &found->lam_g);
     HYBRID_PLACE(arena, plan->nnz_J, &found->J, &found->J0);
-    solver->none = hybrid_allocate(arena, longer);
+    solver->none = hybrid_allocate(arena, hybrid_max_int(plan->n_x, plan->n_g));
 }
 
-/* Bytes of the solver; those of its runs follow them, aligned. */
+/* Bytes of the solver; those of its phases follow them, aligned. */
 #define OWN_BYTES (((long long)sizeof(hybrid_solver) + 15) / 16 * 16)
 
 void hybrid_solve_memory(const hybrid_plan *plan, const hybrid_options *options, long long *bytes,
@@ -49,20 +48,19 @@ static hybrid_solver *lay_out(const hybrid_plan *plan, const hybrid_options *opt
     place(plan, &arena, solver);
     solver->plan = plan;
     solver->options = options;
-    solver->memory = (hybrid_run *)(void *)(bytes + OWN_BYTES);
+    solver->memory = (hybrid_phase *)(void *)(bytes + OWN_BYTES);
     hybrid_state_attach(plan, doubles + arena.used_doubles, &solver->state);
     solver->doubles = doubles + arena.used_doubles + hybrid_state_doubles(plan);
     solver->ints = ints;
-    memset(solver->none, 0,
-           (size_t)(plan->n_x > plan->n_g ? plan->n_x : plan->n_g) * sizeof(double));
+    hybrid_zero(hybrid_max_int(plan->n_x, plan->n_g), solver->none);
     return solver;
 }
 
-/* --- one run ---------------------------------------------------------------------------------- */
+/* --- one phase -------------------------------------------------------------------------------- */
 
-/* Adds the evaluations and factorizations of a part of the solve to the answer; make_run counts its
- * steps. */
-static void spend(hybrid_solver *solver) {
+/* Adds the evaluations and factorizations of a part of the solve to the answer; make_phase counts
+ * its steps. */
+static void add_counts(hybrid_solver *solver) {
     const hybrid_answer *found = &solver->found;
     hybrid_answer *answer = solver->answer;
     answer->firsts += found->firsts;
@@ -81,35 +79,35 @@ static double seconds_left(const hybrid_solver *solver) {
     return solver->given->max_time - (hybrid_time(solver->functions) - solver->began);
 }
 
-/* Whether there are no steps, or no time, left. */
+/* Returns whether there are no steps, or no time, left. */
 static int is_spent(const hybrid_solver *solver) {
     return solver->answer->steps >= solver->given->max_iter || !(seconds_left(solver) > 0.0) ||
-           hybrid_is_over(solver);
+           hybrid_is_ended(solver->functions);
 }
 
 /* SQP by active sets from solver->start. Returns a status. */
 static int by_active_set(hybrid_solver *solver) {
-    int status = hybrid_sqp(solver->plan, solver->functions, &solver->numbers, solver->doubles,
-                            solver->ints, &solver->found);
-    spend(solver);
-    if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers: after all runs */
+    int status = hybrid_run_sqp(solver->plan, solver->functions, &solver->numbers, &solver->task,
+                                solver->doubles, solver->ints, &solver->found);
+    add_counts(solver);
+    if (status == HYBRID_LARGE) status = HYBRID_SOLVED; /* least multipliers: after all phases */
     return status;
 }
 
 /* The interior-point method. Returns a status. */
 static int by_interior_points(hybrid_solver *solver) {
-    int status = hybrid_interior_point(solver->plan, solver->functions, &solver->numbers,
-                                       &solver->run.how, solver->memory, solver->doubles,
-                                       solver->ints, &solver->state, &solver->found);
-    spend(solver);
+    int status = hybrid_interior_point(
+        solver->plan, solver->functions, &solver->numbers, &solver->phase.how, &solver->phase.setup,
+        solver->memory, solver->doubles, solver->ints, &solver->state, &solver->found);
+    add_counts(solver);
     solver->answer->undefined += solver->state.undefined;
     return status;
 }
 
-/* The numbers of the run: the caller's, with its own start, multipliers, set and limits. */
+/* The numbers of the phase: the caller's, with its own start, multipliers, set and limits. */
 static void prepare(hybrid_solver *solver) {
     hybrid_numbers *numbers = &solver->numbers;
-    const int method = solver->run.method;
+    const int method = solver->phase.method;
     hybrid_observer *observer = solver->functions->observer;
     *numbers = *solver->given;
     if (observer) {
@@ -119,12 +117,13 @@ static void prepare(hybrid_solver *solver) {
     numbers->x0 = solver->start;
     numbers->lam_x0 = numbers->lam_g0 = solver->none;
     numbers->max_iter -= solver->answer->steps;
-    solver->run.how.max_time = seconds_left(solver);
+    solver->phase.setup.max_time = seconds_left(solver);
     if (solver->given->max_time > 0.0) /* zero would be no limit */
-        numbers->max_time = fmax(solver->run.how.max_time, DBL_MIN);
-    numbers->least = method == HYBRID_LEAST_MULTIPLIERS;
-    numbers->curved = method == HYBRID_CURVATURE ? solver->run.sign : 0;
-    if (numbers->least || numbers->curved) {
+        numbers->max_time = fmax(solver->phase.setup.max_time, DBL_MIN);
+    solver->task.least = method == HYBRID_LEAST_MULTIPLIERS;
+    solver->task.curved = method == HYBRID_CURVATURE ? solver->phase.sign : 0;
+    solver->task.perturbed = method == HYBRID_PERTURBED ? HYBRID_PERTURBED_STEPS : 0;
+    if (solver->task.least || solver->task.curved) {
         numbers->lam_x0 = solver->answer->lam_x;
         numbers->lam_g0 = solver->answer->lam_g;
     }
@@ -132,7 +131,6 @@ static void prepare(hybrid_solver *solver) {
         numbers->lam_x0 = solver->lam_x;
         numbers->lam_g0 = solver->lam_g;
     }
-    if (method == HYBRID_PERTURBED) numbers->perturbed = HYBRID_PERTURBED_STEPS;
     if (!solver->opening || method != HYBRID_ACTIVE_SET) numbers->side_x = numbers->side_g = 0;
 }
 
@@ -141,14 +139,14 @@ static int is_refused(int status) {
     return status == HYBRID_BAD_NUMBERS || status == HYBRID_OTHER_PATTERN;
 }
 
-/* Whether SQP has led to nothing, so that the interior-point method is due. */
+/* Returns whether SQP has led to nothing, so that the interior-point method is due. */
 static int is_in_vain(int status) {
     return status == HYBRID_NO_GUESS || status == HYBRID_UNDEFINED || status == HYBRID_NO_SET ||
            status == HYBRID_NOT_NEARER;
 }
 
-/* Where SQP has led to a feasible point at least, that is better than the start, it is a candidate
- * for the answer: a limit may end the solve before the interior-point method finds one. */
+/* Keeps a feasible point of SQP that is better than the start as a candidate for the answer: a
+ * limit may end the solve before the interior-point method finds one. */
 static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *outcome) {
     const hybrid_answer *found = &solver->found;
     if (status != HYBRID_NO_SET && status != HYBRID_NOT_NEARER) return;
@@ -156,21 +154,22 @@ static void keep_feasible(hybrid_solver *solver, int status, hybrid_outcome *out
     if (!(hybrid_merit(solver->given, &found->end) < hybrid_merit(solver->given, &found->start)))
         return;
     solver->stepped = 0;
-    hybrid_conclude_at(solver, status, outcome);
+    hybrid_conclude_sqp(solver, status, outcome);
     hybrid_keep_best(solver, outcome);
 }
 
-/* Makes the run that is due. Returns a status. */
-static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
-    const int method = solver->run.method;
+/* Makes the phase that is due. Returns a status. */
+static int make_phase(hybrid_solver *solver, hybrid_outcome *outcome) {
+    const int method = solver->phase.method;
     const int by_sets = method != HYBRID_INTERIOR;
     int status = HYBRID_NO_GUESS, stepped = !by_sets;
     prepare(solver);
-    solver->run.how.t0 = 0;
+    solver->phase.setup.t0 = 0;
     if (by_sets) {
         status = by_active_set(solver);
-        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) && !hybrid_is_over(solver);
-        solver->run.how.t0 = status == HYBRID_NO_GUESS ? 0 : solver->found.steps;
+        stepped = method == HYBRID_ACTIVE_SET && is_in_vain(status) &&
+                  !hybrid_is_ended(solver->functions);
+        solver->phase.setup.t0 = status == HYBRID_NO_GUESS ? 0 : solver->found.steps;
     }
     if (stepped) {
         if (by_sets) keep_feasible(solver, status, outcome);
@@ -179,8 +178,8 @@ static int make_run(hybrid_solver *solver, hybrid_outcome *outcome) {
     solver->stepped = stepped;
     solver->answer->steps += solver->found.steps;
     if (is_refused(status)) return status;
-    if (stepped) hybrid_conclude(solver, status, outcome);
-    else hybrid_conclude_at(solver, status, outcome);
+    if (stepped) hybrid_conclude_phase(solver, status, outcome);
+    else hybrid_conclude_sqp(solver, status, outcome);
     return status;
 }
 
@@ -193,115 +192,113 @@ static int is_final(int stop) {
 
 /* Prepares the opening: SQP from given multipliers or a given working set. Returns whether there
  * are any. */
-static int open_warm(hybrid_solver *solver) {
+static int prepare_opening(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
-    if (!of->side_x && hybrid_sum(plan->n_x, of->lam_x0) == 0.0 &&
-        hybrid_sum(plan->n_g, of->lam_g0) == 0.0)
-        return 0;
-    solver->run.how = solver->options->near;
-    solver->run.method = HYBRID_ACTIVE_SET;
-    solver->run.at_x0 = 1;
-    hybrid_set(plan->n_x, of->lam_x0, solver->lam_x);
-    hybrid_set(plan->n_g, of->lam_g0, solver->lam_g);
+    if (!hybrid_has_guess(plan, of)) return 0;
+    solver->phase.how = solver->options->near;
+    solver->phase.method = HYBRID_ACTIVE_SET;
+    solver->phase.at_x0 = 1;
+    hybrid_copy(plan->n_x, of->lam_x0, solver->lam_x);
+    hybrid_copy(plan->n_g, of->lam_g0, solver->lam_g);
     return 1;
 }
 
-/* Saves a run on which the choice of the next one rests. */
+/* Saves a phase on which the choice of the next one rests. */
 static void remember(hybrid_solver *solver, const hybrid_outcome *outcome) {
-    solver->before = solver->runs[solver->count] = solver->run;
+    solver->before = solver->phases[solver->count] = solver->phase;
     solver->outcomes[solver->count++] = *outcome;
     solver->small_nu |= solver->memory->small_nu;
     solver->tried_perturbed = 0;
-    hybrid_set(solver->plan->n_x, solver->found.x, solver->x);
+    hybrid_copy(solver->plan->n_x, solver->found.x, solver->x);
 }
 
-/* The runs until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
-static int make_runs(hybrid_solver *solver, hybrid_outcome *outcome) {
-    hybrid_set(solver->plan->n_x, solver->given->x0, solver->start);
-    solver->opening = open_warm(solver);
-    if (!solver->opening) solver->run = hybrid_first_run(solver);
+/* The phases until one is the last. Returns a status: HYBRID_SOLVED where all could be made. */
+static int make_phases(hybrid_solver *solver, hybrid_outcome *outcome) {
+    hybrid_copy(solver->plan->n_x, solver->given->x0, solver->start);
+    solver->opening = prepare_opening(solver);
+    if (!solver->opening) solver->phase = hybrid_first_phase(solver);
     for (;;) {
-        const int status = make_run(solver, outcome);
-        solver->answer->runs++;
+        const int status = make_phase(solver, outcome);
+        solver->answer->phases++;
         if (is_refused(status)) return status;
         hybrid_keep_best(solver, outcome);
         if (is_final(outcome->stop) || solver->answer->steps >= solver->given->max_iter) return 0;
-        if (hybrid_is_over(solver)) return 0;
+        if (hybrid_is_ended(solver->functions)) return 0;
         if (solver->opening) {
             solver->opening = 0;
-            solver->run = hybrid_first_run(solver);
+            solver->phase = hybrid_first_phase(solver);
             continue;
         }
-        if (solver->run.method != HYBRID_PERTURBED) remember(solver, outcome);
-        if (!hybrid_next_run(solver)) return 0;
+        if (solver->phase.method != HYBRID_PERTURBED) remember(solver, outcome);
+        if (!hybrid_next_phase(solver)) return 0;
     }
 }
 
-/* Dependent rows and bounds share one multiplier in any parts, however large: takes the least ones
- * of the solution, where they are found. */
+/* Takes the least multipliers of the solution, if they are found: dependent rows and bounds share
+ * one multiplier in any parts, however large. */
 static void lessen_multipliers(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     hybrid_outcome outcome;
-    memset(&solver->run, 0, sizeof solver->run);
-    solver->run.method = HYBRID_LEAST_MULTIPLIERS;
-    solver->run.last = 1;
-    hybrid_set(solver->plan->n_x, answer->x, solver->start);
-    make_run(solver, &outcome);
+    memset(&solver->phase, 0, sizeof solver->phase);
+    solver->phase.method = HYBRID_LEAST_MULTIPLIERS;
+    solver->phase.last = 1;
+    hybrid_copy(solver->plan->n_x, answer->x, solver->start);
+    make_phase(solver, &outcome);
     if (outcome.stop == HYBRID_STOP_CONVERGED && solver->found.largest_lam < answer->largest_lam)
-        hybrid_accept_found(solver, &outcome);
+        hybrid_take_found(solver, &outcome);
 }
 
-/* A run from a lower point along negative curvature, by its own sign first. Returns whether that
+/* A phase from a lower point along negative curvature, by its own sign first. Returns whether that
  * has led to a lower KKT point, or to the proof that f has no bound: the answer then. */
-static int descend(hybrid_solver *solver, int sign) {
+static int follow_negative_curvature(hybrid_solver *solver, int sign) {
     hybrid_answer *answer = solver->answer;
     const double f = answer->end.f;
     hybrid_outcome outcome;
-    memset(&solver->run, 0, sizeof solver->run);
-    solver->run.method = HYBRID_CURVATURE;
-    solver->run.sign = sign;
-    hybrid_set(solver->plan->n_x, answer->x, solver->start);
-    solver->sloped = make_run(solver, &outcome) == HYBRID_PAUSED;
+    memset(&solver->phase, 0, sizeof solver->phase);
+    solver->phase.method = HYBRID_CURVATURE;
+    solver->phase.sign = sign;
+    hybrid_copy(solver->plan->n_x, answer->x, solver->start);
+    solver->sloped = make_phase(solver, &outcome) == HYBRID_PAUSED;
     if (sign > 0) {
         answer->order = solver->found.order;
         answer->newton = solver->found.newton;
     }
     if (!solver->sloped) return 0;
-    hybrid_set(solver->plan->n_x, solver->found.x, solver->start);
-    solver->run = hybrid_first_run(solver);
-    solver->run.how.patience = HYBRID_PATIENCE;
-    solver->run.last = 1;
-    make_run(solver, &outcome);
-    answer->runs++;
+    hybrid_copy(solver->plan->n_x, solver->found.x, solver->start);
+    solver->phase = hybrid_first_phase(solver);
+    solver->phase.how.patience = HYBRID_PATIENCE;
+    solver->phase.last = 1;
+    make_phase(solver, &outcome);
+    answer->phases++;
     if ((outcome.stop != HYBRID_STOP_CONVERGED && outcome.stop != HYBRID_STOP_UNBOUNDED) ||
         !(solver->found.end.f < f - solver->given->tol * hybrid_max(fabs(f), 1.0)))
         return 0;
     answer->stop = outcome.stop;
-    hybrid_accept_found(solver, &outcome);
+    hybrid_take_found(solver, &outcome);
     return 1;
 }
 
 /* Leaves saddle points and maxima, one after another, as long as that leads to lower ones. The
- * inertia is looked at where no factorization of the run has shown it, or where the gradient of f
- * at the start hardly exceeded the tolerance, which many points meet then; not where given
- * multipliers are those of a solution. */
+ * inertia is computed if no factorization of the phase has shown it. It is also computed if the
+ * gradient of f at the start hardly exceeded the tolerance, which many points meet then. Not if
+ * given multipliers are those of a solution. */
 static void leave_saddles(hybrid_solver *solver) {
     hybrid_answer *answer = solver->answer;
     const int warm = answer->method == HYBRID_ACTIVE_SET;
-    const double slope = warm ? 0.0 : hybrid_largest(solver->plan->n_x, answer->gradient0);
-    const int faint = slope > 0.0 && slope * HYBRID_PROGRESS_F <= solver->given->tol;
+    const double slope = warm ? 0.0 : hybrid_norm_inf(solver->plan->n_x, answer->gradient0);
+    const int faint = slope > 0.0 && slope * HYBRID_OUTCOME_FAINT_GRADIENT <= solver->given->tol;
     if (!solver->plan->nnz_W) { /* all is linear */
         answer->order = HYBRID_NECESSARY;
         if (faint)
             answer->newton = answer->end.complementarity / slope /
-                             hybrid_max(hybrid_largest(solver->plan->n_x, answer->x), 1.0);
+                             hybrid_max(hybrid_norm_inf(solver->plan->n_x, answer->x), 1.0);
         return;
     }
     if (solver->options->first.feasibility) return;
     if (solver->functions->secants || (warm && !answer->steps)) return;
-    for (int left = 0; left < HYBRID_RUNS && (faint || !answer->order); left++) {
-        for (int sign = 1; !descend(solver, sign); sign = -1) {
+    for (int left = 0; left < HYBRID_PHASES && (faint || !answer->order); left++) {
+        for (int sign = 1; !follow_negative_curvature(solver, sign); sign = -1) {
             if (!faint) answer->newton = NAN;
             if (sign < 0 || !solver->sloped || is_spent(solver)) return;
         }
@@ -309,7 +306,7 @@ static void leave_saddles(hybrid_solver *solver) {
     }
 }
 
-/* Completes the answer after the last run, whose outcome is `last`. */
+/* Completes the answer after the last phase, whose outcome is `last`. */
 static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
     hybrid_answer *answer = solver->answer;
     const hybrid_numbers *given = solver->given;
@@ -323,11 +320,11 @@ static void complete(hybrid_solver *solver, const hybrid_outcome *last) {
         (last->stop == HYBRID_STOP_ITERATION_LIMIT || last->stop == HYBRID_STOP_TIME_LIMIT))
         answer->stop = last->stop;
     else if (answer->stop == HYBRID_STOP_ITERATION_LIMIT && answer->steps < given->max_iter)
-        /* a limit of one run alone */
-        answer->stop = hybrid_borne_out(HYBRID_STOP_STALLED, answer->point);
+        /* a limit of one phase alone */
+        answer->stop = hybrid_corrected_stop(HYBRID_STOP_STALLED, answer->point);
 }
 
-/* The solver and the answer before the first run. */
+/* The solver and the answer before the first phase. */
 static void begin(hybrid_solver *solver) {
     const hybrid_plan *plan = solver->plan;
     const hybrid_numbers *of = solver->given;
@@ -339,9 +336,9 @@ static void begin(hybrid_solver *solver) {
         observer->last = -1;
         observer->asked = solver->began;
     }
-    solver->rank.kind = HYBRID_NOTHING;
+    solver->rank.kind = HYBRID_RANK_NONE;
     hybrid_clear_counts(answer);
-    answer->undefined = answer->runs = 0;
+    answer->undefined = answer->phases = 0;
     for (int i = 0; i < plan->n_x; i++) {
         solver->free += of->lbx[i] < of->ubx[i];
         if (answer->x_undefined) answer->x_undefined[i] = NAN;
@@ -360,7 +357,7 @@ int hybrid_solve(const hybrid_plan *plan, const hybrid_functions *functions,
     solver->given = numbers;
     solver->answer = answer;
     begin(solver);
-    status = make_runs(solver, &last);
+    status = make_phases(solver, &last);
     if (!status) complete(solver, &last);
     answer->elapsed = hybrid_time(functions) - solver->began;
     answer->rows = functions->observer ? functions->observer->shown : 0;

@@ -1,7 +1,7 @@
 /* Two threads, for which C99 has no function. */
 #include "hybrid.h" /* first: windows.h defines `near` as nothing */
 
-/* What a thread is begun with. */
+/* A job for a thread. */
 typedef struct call {
     hybrid_job job;
     void *what;

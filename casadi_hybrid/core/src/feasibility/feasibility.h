@@ -8,21 +8,16 @@
 void hybrid_place_search(const hybrid_plan *plan, hybrid_arena *arena, hybrid_search *search);
 /* Begins near the present point, with |c|_1 = theta where the search for a root begins, or the
  * restoration, which ends where the filter takes a point again. */
-void hybrid_begin_root(hybrid_run *run, double theta);
-/* One step: run->at is the new point; at its end run->next is the iterate there, and root.begun
- * 0. Returns a status, with state->cause where no step leads on (HYBRID_INFEASIBLE,
- * HYBRID_STALLED); where it is not HYBRID_SOLVED nothing has changed. */
-int hybrid_root_step(hybrid_run *run);
+void hybrid_begin_least_squares(hybrid_phase *phase, double theta);
+/* One step: phase->at is the new point. At its end phase->next is the iterate there, and
+ * search.begun is 0. Returns a status, with state->cause if no step leads on (HYBRID_INFEASIBLE,
+ * HYBRID_STALLED). If it is not HYBRID_SOLVED nothing has changed. */
+int hybrid_least_squares_step(hybrid_phase *phase);
 
-/* Where steps lead no further: ends at a root, or where the violation is stationary; else goes on
- * with a smaller nu, by far where the violation is clearly stationary. Returns a status. */
-int hybrid_root_closer(hybrid_run *run);
-/* Goes to the trial point. Returns a status: where it is not HYBRID_SOLVED, nothing has changed. */
-int hybrid_root_accept(hybrid_run *run, double alpha, double damping);
 /* Multipliers z of all bounds: at the start, and where those before belong to a point far away. */
 void hybrid_equal_multipliers(const hybrid_form *form, double z, hybrid_iterate *it);
-/* Whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
-int hybrid_is_stationary(hybrid_run *run, const double *y);
+/* Returns whether |c|_2 is stationary at the iterate, or with its subgradient y |c|_1. */
+int hybrid_is_stationary(hybrid_phase *phase, const double *y);
 
 /* Numbers of the work of hybrid_violation_slope. */
 long long hybrid_violation_slope_doubles(const hybrid_plan *plan);

@@ -83,7 +83,7 @@ typedef struct tables {
         *child, *assembled, *entry, *home;
 } tables;
 
-/* Where each row of K comes in the order of elimination: front by front, group by group. */
+/* The position of each row of K in the order of elimination: front by front, group by group. */
 static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
     int fronts = *p->fronts, *after = p->begin, *members = p->where;
     for (int k = 0; k <= fronts; k++) t->first[k] = 0;
@@ -151,7 +151,7 @@ static void list(int f, const hybrid_graph *p, const tables *t) {
     t->below[f + 1] = count;
 }
 
-/* Where the entries of K and the rows of the children go in a front. */
+/* The places of the entries of K and of the rows of the children in a front. */
 static void locate(int f, const hybrid_graph *p, const tables *t) {
     const int begin = t->first[f], end = t->first[f + 1];
     for (int k = begin; k < end; k++) p->where[k] = k - begin;
@@ -163,8 +163,8 @@ static void locate(int f, const hybrid_graph *p, const tables *t) {
             t->local[k] = p->where[t->rest[k]];
 }
 
-/* Where the block of a front goes among those of its part that wait for their parents: two stacks
-   against each other, generations taking turns, so that it never stands on its children's. */
+/* The place of a front's block among those of its part that wait for their parents: two stacks
+ * against each other, generations taking turns, so that it never stands on its children's. */
 static void pile(int *side, const tables *t, hybrid_ldl *made) {
     int held[HYBRID_LDL_PARTS][2] = {{0}}, most[HYBRID_LDL_PARTS] = {0}, begin = 0;
     for (int f = made->fronts - 1; f >= 0; f--)
@@ -189,8 +189,8 @@ static void pile(int *side, const tables *t, hybrid_ldl *made) {
 }
 
 /* Lays out the factor, with what delayed rows may need: so many places in every front, as far as
-   its descendants have so many rows. Where pivots do harm the same doubles serve wherever a part
-   needs them, and a front may become twice as high as the highest one is without delays. */
+ * its descendants have so many rows. If pivots do harm, the same doubles serve any front of a part.
+ * Then a front may become twice as high as the highest one is without delays. */
 static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_ldl *made) {
     const int rise = places > made->deepest ? places : made->deepest;
     int *delayed = p->where, narrowest = made->deepest;
@@ -212,7 +212,8 @@ static void lengthen(int places, const hybrid_graph *p, const tables *t, hybrid_
         if (delayed[f] && least < narrowest) narrowest = least;
         if (up >= 0) delayed[up] += delayed[f] + own;
     }
-    /* Each half may use one half of it, by which its own rows can come to the places of the rest. */
+    /* Each half may use one half of it, by which its own rows can come to the places of the
+     * rest. */
     if (made->dealt) spare[2] = 2 * spare[2] + spare[0] + spare[1];
     made->places = places, made->factor = made->size, made->pivots = 4 * made->fronts;
     for (int k = 0; k < HYBRID_LDL_PARTS; k++) {

@@ -9,13 +9,13 @@
 #include "ldl.h"
 #include "linear_algebra/lanes.h"
 
-/* A pivot is trusted while cancellation has left this part of the terms that it is made of. Where a
-   row is active whose variables have no curvature, the weight of its pin cancels to nine digits;
-   refinement recovers them, in a part of the time that chosen pivots take. */
+/* A pivot is trusted while cancellation has left this part of its terms. The weight of a pin
+ * cancels to nine digits if a row is active whose variables have no curvature. Refinement recovers
+ * them, in a part of the time that chosen pivots take. */
 #define TRUST 1e-12
-/* A pair may add so many times what a diagonal entry is made of. Where its rows are nearly
-   uncoupled, as of an input that has no effect here, more would lose what is there in rounding, and
-   entries off the diagonal with it, by which nothing is judged. */
+/* A pair may add so many times the terms of a diagonal entry. More would lose in rounding the
+ * entries of rows that are nearly uncoupled, as of an input that has no effect here. Entries off
+ * the diagonal, by which nothing is judged, would be lost too. */
 #define GROWTH 4e15
 
 /* Rows below a pair from which on four products are made at once: with fewer that takes longer. */
@@ -42,7 +42,7 @@ static const int *single(int p, int count, const int *below, const int *target, 
     return target;
 }
 
-/* The same for the rows at p and p + 1 together. */
+/* Two rows, at p and p + 1, together. */
 static const int *pair(int p, int count, const int *below, const int *target, int size,
                        const double *u, double *factor, double *mass, hybrid_inertia *found) {
     const double A = factor[p], B = factor[p + 1], C = factor[size + p], det = A * B - C * C;

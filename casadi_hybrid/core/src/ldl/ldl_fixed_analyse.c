@@ -30,7 +30,7 @@ int hybrid_fixed_plan(int size, const int *starts, const int *rows, const int *g
     return size + 2 * (*p.groups + 1) + starts[size] + (int)below + (int)products;
 }
 
-/* Where each row comes, and the vertex of each position. */
+/* The position of each row, and the vertex of each position. */
 static void place(int size, const int *group, const hybrid_graph *p, const tables *t) {
     for (int k = 0; k < *p->groups; k++) t->first[k] = p->weight[k];
     hybrid_ldl_accumulate(t->first, *p->groups);

@@ -58,7 +58,8 @@ static double largest(const double *x, int begin, int end) {
     return m2 > m0 ? m2 : m0;
 }
 
-/* Where the largest |entry| of the candidates from...count-1 but `skip` is, -1 if all are zero. */
+/* The place of the largest |entry| of the candidates from...count-1 but `skip`, -1 if all are
+ * zero. */
 static int partner(const double *x, int from, int count, int skip) {
     double most = 0;
     int at = -1;

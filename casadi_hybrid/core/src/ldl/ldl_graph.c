@@ -1,4 +1,4 @@
-/* What both analyses of a pattern begin with: see ldl_graph.h. */
+/* The graph with which both analyses of a pattern begin: see ldl_graph.h. */
 #include "ldl/ldl_graph.h"
 
 hybrid_graph hybrid_ldl_spread(int size, int *work) {

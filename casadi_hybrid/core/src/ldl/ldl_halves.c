@@ -1,4 +1,4 @@
-/* How a tree of fronts is dealt out to two threads: see ldl.h. */
+/* A tree of fronts, dealt out to two threads: see ldl.h. */
 #include "ldl/ldl_graph.h"
 
 /* Nanoseconds from which a second thread is worth its start, and the longest share of them that two

@@ -72,7 +72,7 @@ static double growth(int candidates, int more, int below) {
     return hybrid_ldl_length(candidates + more, below) - hybrid_ldl_length(candidates, below);
 }
 
-/* Whether front k belongs to a half, and its parent to the rest. */
+/* Returns whether front k belongs to a half, and its parent to the rest. */
 static int is_dealt(const hybrid_ldl *s, int k) {
     return s->part[k] < 2 && s->parent[k] >= 0 && s->part[s->parent[k]] == 2;
 }
@@ -120,7 +120,7 @@ static void pass(const hybrid_ldl *s, int k, int *pivots, double *spare) {
     *up.count += delayed;
 }
 
-/* Where a front is in the caller's memory. */
+/* The place of a front in the caller's memory. */
 static hybrid_front lay(const hybrid_ldl *s, int k, double *factor, double *stack, int *pivots,
                         double *scaled) {
     const int *head = pivots + 4 * k;

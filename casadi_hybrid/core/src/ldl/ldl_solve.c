@@ -75,7 +75,7 @@ static void down(const hybrid_ldl *s, const double *factor, const int *pivots, d
     }
 }
 
-/* And up again: x becomes L^-T x. */
+/* Backward substitution: x becomes L^-T x. */
 static void up(const hybrid_ldl *s, const double *factor, const int *pivots, double *x, double *y) {
     int i;
     for (int number = s->fronts - 1; number >= 0; number--) {
@@ -122,14 +122,14 @@ double hybrid_ldl_solve(const hybrid_ldl *s, const double *values, const double 
                         int refinements) {
     const int n = s->size;
     double *residual = room, *turned = residual + n;
-    const double size = hybrid_largest(n, b);
+    const double size = hybrid_norm_inf(n, b);
     double error = HUGE_VAL, now = 0;
     for (int i = 0; i < n; i++) x[i] = 0;
     if (size == 0) return 0;
     hybrid_ldl_correct(s, factor, pivots, b, x, turned);
     for (int k = 0;; k++) {
         hybrid_ldl_residual(s, values, x, b, residual);
-        now = hybrid_largest(n, residual);
+        now = hybrid_norm_inf(n, residual);
         if (now > error) {
             /* The correction did harm: without it. */
             for (int i = 0; i < n; i++) x[i] -= turned[s->position[i]] * factor[i];

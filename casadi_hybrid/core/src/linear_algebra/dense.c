@@ -1,6 +1,6 @@
-/* The pivoted QR decomposition, and eigenvectors by the implicit QL iteration on a tridiagonal matrix
- * (Golub and Van Loan, Matrix Computations, 4th ed., sections 5.4 and 8.3): of matrices so small
- * that calls of LAPACK would take longer. */
+/* The pivoted QR decomposition, and eigenvectors by the implicit QL iteration on a tridiagonal
+ * matrix (Golub and Van Loan, Matrix Computations, 4th ed., sections 5.4 and 8.3). The matrices are
+ * so small that calls of LAPACK would take longer. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void reflect(int m, int n, int j, double tau, const double *v, double *co
     }
 }
 
-void hybrid_diagonal_of_R(int m, int n, double *columns, double *diagonal) {
+void hybrid_qr_diagonal(int m, int n, double *columns, double *diagonal) {
     const int count = m < n ? m : n;
     for (int j = 0; j < count; j++) {
         double most = -1.0, size, *v = columns + (long long)j * n;
@@ -152,8 +152,8 @@ static void chase(int n, int l, int m, double *A, double *values, double *off) {
     off[m] = 0.0;
 }
 
-int hybrid_symmetric(int n, double *A, double *values, double *work) {
-    double *off = work, size = 0.0, largest = hybrid_largest(n * n, A);
+int hybrid_eigen(int n, double *A, double *values, double *work) {
+    double *off = work, size = 0.0, largest = hybrid_norm_inf(n * n, A);
     int exponent = 0;
     if (isfinite(largest)) frexp(largest, &exponent);
     for (int k = 0; k < n * n; k++) A[k] = ldexp(A[k], -exponent); /* squares stay in range */

@@ -1,5 +1,5 @@
-/* Four numbers side by side. Where each entry waits for the one before it, a sum takes as long as
- * its latencies: so four are added at once, always in the same order. As many of them lie in one
+/* Four numbers side by side. A sum whose entries wait for each other takes as long as its
+ * latencies: so four are added at once, always in the same order. As many of them lie in one
  * register as the processor's has room for: of wider ones compilers make worse code than of plain
  * numbers. The same bits everywhere. */
 #ifndef HYBRID_LANES_H
@@ -32,12 +32,12 @@ typedef long long hybrid_bits __attribute__((vector_size(LANES_BYTES)));
 #define REGISTER_STORE(to, x) (*(hybrid_unaligned *)(to) = (x))
 #define REGISTER_SIZE(x) ((hybrid_register)((hybrid_bits)(x)&LANES_NO_SIGN))
 
-static inline hybrid_register hybrid_larger(hybrid_register a, hybrid_register x) {
+static inline hybrid_register hybrid_register_max(hybrid_register a, hybrid_register x) {
     const hybrid_bits is_larger = (hybrid_bits)(x > a);
     return (hybrid_register)(((hybrid_bits)x & is_larger) | ((hybrid_bits)a & ~is_larger));
 }
 
-static inline hybrid_register hybrid_smaller(hybrid_register a, hybrid_register x) {
+static inline hybrid_register hybrid_register_min(hybrid_register a, hybrid_register x) {
     const hybrid_bits is_smaller = (hybrid_bits)(x < a);
     return (hybrid_register)(((hybrid_bits)x & is_smaller) | ((hybrid_bits)a & ~is_smaller));
 }
@@ -52,8 +52,8 @@ typedef double hybrid_register;
 #define REGISTER_STORE(to, x) (*(to) = (x))
 #define REGISTER_SIZE(x) fabs(x)
 
-static inline double hybrid_larger(double a, double x) { return x > a ? x : a; }
-static inline double hybrid_smaller(double a, double x) { return x < a ? x : a; }
+static inline double hybrid_register_max(double a, double x) { return x > a ? x : a; }
+static inline double hybrid_register_min(double a, double x) { return x < a ? x : a; }
 
 #endif
 
@@ -74,8 +74,8 @@ typedef struct {
 #define LANES_ADD(a, x) LANES_EACH((a).of[at] += (x).of[at])
 #define LANES_TIMES(a, x) LANES_EACH((a).of[at] *= (x).of[at])
 #define LANES_LESS(x, y) LANES_EACH((x).of[at] -= (y).of[at])
-#define LANES_LARGER(a, x) LANES_EACH((a).of[at] = hybrid_larger((a).of[at], (x).of[at]))
-#define LANES_SMALLER(a, x) LANES_EACH((a).of[at] = hybrid_smaller((a).of[at], (x).of[at]))
+#define LANES_LARGER(a, x) LANES_EACH((a).of[at] = hybrid_register_max((a).of[at], (x).of[at]))
+#define LANES_SMALLER(a, x) LANES_EACH((a).of[at] = hybrid_register_min((a).of[at], (x).of[at]))
 
 #define LANES_TOTAL(a) ((LANE(a, 0) + LANE(a, 1)) + (LANE(a, 2) + LANE(a, 3)))
 #define LANES_PRODUCT(a) ((LANE(a, 0) * LANE(a, 1)) * (LANE(a, 2) * LANE(a, 3)))

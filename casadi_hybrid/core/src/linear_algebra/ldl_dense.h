@@ -24,9 +24,9 @@ typedef struct hybrid_front {
     int *order;     /* [candidates] the position of each candidate */
 } hybrid_front;
 
-/* Of a front, pivots has four integers: its candidates, how many of them were taken, and where its
-   panel and its order begin. Until a front of the rest is begun, the second and the third count the
-   rows that each half delays to it. */
+/* pivots has four integers of a front: its candidates, how many of them were taken, and where its
+ * panel and its order begin. Until a front of the rest is begun, the second and the third count the
+ * rows that each half delays to it. */
 
 /* The fronts of one part, of s->part: what a thread does. The rest has to wait for the halves. */
 typedef struct hybrid_ldl_share {

@@ -8,7 +8,7 @@
 #define LEAST(a) hybrid_min(hybrid_min(LANE(a, 0), LANE(a, 1)), hybrid_min(LANE(a, 2), LANE(a, 3)))
 #define MOST(a) hybrid_max(hybrid_max(LANE(a, 0), LANE(a, 1)), hybrid_max(LANE(a, 2), LANE(a, 3)))
 
-double hybrid_largest(int count, const double *v) {
+double hybrid_norm_inf(int count, const double *v) {
     hybrid_lanes most[4], sum[4], x; /* the sums pass a NaN on */
     double largest = 0.0, total = 0.0;
     int i = 0;
@@ -40,7 +40,7 @@ double hybrid_largest(int count, const double *v) {
     return isnan(LANES_TOTAL(sum[0]) + total) ? NAN : hybrid_max(MOST(most[0]), largest);
 }
 
-double hybrid_most(int count, const double *v) {
+double hybrid_max_entry(int count, const double *v) {
     hybrid_lanes most[2], x;
     double found = 0.0;
     int i = 0;
@@ -57,7 +57,7 @@ double hybrid_most(int count, const double *v) {
     return hybrid_max(MOST(most[0]), found);
 }
 
-double hybrid_least(int count, const double *v) {
+double hybrid_min_entry(int count, const double *v) {
     hybrid_lanes least, x;
     double found = INFINITY;
     int i = 0;
@@ -70,11 +70,11 @@ double hybrid_least(int count, const double *v) {
     return hybrid_min(LEAST(least), found);
 }
 
-/* Of this many factors between 1/MIDDLE and MIDDLE the product is a number to all its digits. */
+/* The product of this many factors between 1/MIDDLE and MIDDLE does not overflow. */
 enum { FACTORS = 16 };
 #define MIDDLE 1e18
 
-double hybrid_logs(int count, const double *v) {
+double hybrid_sum_log(int count, const double *v) {
     double sum = 0.0;
     int i = 0;
     for (; i + FACTORS <= count; i += FACTORS) {
@@ -96,7 +96,7 @@ double hybrid_logs(int count, const double *v) {
     return sum;
 }
 
-double hybrid_excess(int count, const double *v, const double *lower, const double *upper) {
+double hybrid_max_violation(int count, const double *v, const double *lower, const double *upper) {
     hybrid_lanes above, under, value, beyond, below;
     double largest = 0.0;
     int i = 0;
@@ -117,7 +117,7 @@ double hybrid_excess(int count, const double *v, const double *lower, const doub
     return hybrid_max(MOST(above), largest);
 }
 
-double hybrid_sum(int count, const double *v) {
+double hybrid_norm1(int count, const double *v) {
     hybrid_lanes sum[4], x;
     double total = 0.0;
     int i = 0;
@@ -169,19 +169,23 @@ void hybrid_gather(int count, int size, const int *at, const double *from, doubl
     for (int i = 0; i < count; i++) to[i] = from[at[i]];
 }
 
-void hybrid_clip(int count, const double *v, const double *lower, const double *upper,
-                 double *restrict out) {
-    for (int i = 0; i < count; i++) out[i] = hybrid_between(v[i], lower[i], upper[i]);
+void hybrid_clamp_vector(int count, const double *v, const double *lower, const double *upper,
+                         double *restrict out) {
+    for (int i = 0; i < count; i++) out[i] = hybrid_clamp(v[i], lower[i], upper[i]);
 }
 
 int hybrid_all_finite(int count, const double *v) {
     /* The sum may overflow where the numbers do not; then each is tested. */
-    if (isfinite(hybrid_sum(count, v))) return 1;
+    if (isfinite(hybrid_norm1(count, v))) return 1;
     for (int i = 0; i < count; i++)
         if (!isfinite(v[i])) return 0;
     return 1;
 }
 
-void hybrid_set(int count, const double *from, double *to) {
+void hybrid_copy(int count, const double *from, double *to) {
     if (count) memcpy(to, from, (size_t)count * sizeof(double));
+}
+
+void hybrid_zero(int count, double *v) {
+    if (count) memset(v, 0, (size_t)count * sizeof(double));
 }

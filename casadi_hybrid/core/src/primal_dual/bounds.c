@@ -27,9 +27,9 @@ void hybrid_push_inside(const hybrid_form *form, double push, double *w) {
     }
 }
 
-/* Such a point is away from most bounds, and these have multipliers: they say no working set. On
- * the central path z_upper - z_lower is nu (1/above - 1/below), so that nu is the sum of
- * |z_upper - z_lower| near over that of 1 - near / far, the distances to its bounds. */
+/* Such a point is away from most bounds, and these have multipliers, which name no working set. On
+ * the central path z_upper - z_lower is nu (1/above - 1/below). So nu is the sum of |z_upper -
+ * z_lower| near, over the sum of 1 - near / far, the distances to the bounds. */
 double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const double *z_lower,
                             const double *z_upper) {
     double products = 0.0, shares = 0.0;
@@ -43,30 +43,31 @@ double hybrid_unfinished_nu(const hybrid_form *form, const double *w, const doub
         const double product = z_lower[i] * below + z_upper[i] * above; /* of one of them */
         if (!low && !high) continue;
         bounded++;
-        if (product <= HYBRID_WARM_NU) continue;
+        if (product <= HYBRID_BARRIER_NU_WARM) continue;
         away++;
         products += product;
         shares += low && high ? 1.0 - hybrid_min(below, above) / hybrid_max(below, above) : 1.0;
     }
     return 2 * away > bounded && shares > 0.0
-               ? hybrid_between(products / shares, HYBRID_WARM_NU, HYBRID_ITERATE_NU_START)
+               ? hybrid_clamp(products / shares, HYBRID_BARRIER_NU_WARM, HYBRID_BARRIER_NU_START)
                : 0.0;
 }
 
-/* Where there is no bound, `has` and z are 0 and the distance is 1: with these factors passes over
- * all entries need no branches. */
+/* Without a bound, `has` and z are 0 and the distance is 1: passes over all entries need no
+ * branches. */
 static void keep_near(int count, const double *has, const double *distance, double nu,
                       double *restrict z) {
     for (int i = 0; i < count; i++) {
         double central = has[i] * nu / distance[i];
-        double least = central / HYBRID_ITERATE_SPREAD, most = central * HYBRID_ITERATE_SPREAD;
+        double least = central / HYBRID_BARRIER_KAPPA_SIGMA,
+               most = central * HYBRID_BARRIER_KAPPA_SIGMA;
         double raised = z[i] < least ? least : z[i];
         z[i] = raised > most ? most : raised;
     }
 }
 
-void hybrid_safe_duals(const hybrid_form *form, const hybrid_point *at, double nu,
-                       double *z_lower, double *z_upper) {
+void hybrid_reset_duals(const hybrid_form *form, const hybrid_point *at, double nu, double *z_lower,
+                        double *z_upper) {
     keep_near(form->plan->n, form->has_lower, at->below, nu, z_lower);
     keep_near(form->plan->n, form->has_upper, at->above, nu, z_upper);
 }
@@ -101,7 +102,7 @@ double hybrid_fraction_to_zero(int count, const double *v, const double *dv, dou
         double most;
         for (int i = 0; i < size; i++)
             rates[i] = -(sign * has[from + i] * dv[from + i]) / v[from + i];
-        most = hybrid_most(size, rates);
+        most = hybrid_max_entry(size, rates);
         if (!(most > steepest)) continue;
         steepest = most;
         for (first = 0; rates[first] != most;) first++;
@@ -122,7 +123,7 @@ double hybrid_fraction_inside(const hybrid_form *form, const hybrid_point *at, c
 void hybrid_fraction_to_boundary(const hybrid_form *form, const hybrid_point *at,
                                  const hybrid_iterate *it, hybrid_direction *d) {
     int n = form->plan->n;
-    double tau = hybrid_max(1.0 - it->nu, HYBRID_BARRIER_TAU_LEAST), other;
+    double tau = hybrid_max(1.0 - it->nu, HYBRID_BARRIER_TAU_MIN), other;
     d->alpha = hybrid_fraction_inside(form, at, d->dw, tau);
     other = hybrid_fraction_to_zero(n, it->z_upper, d->dz_upper, 1.0, form->has_upper, tau);
     d->alpha_z = hybrid_fraction_to_zero(n, it->z_lower, d->dz_lower, 1.0, form->has_lower, tau);

@@ -9,7 +9,7 @@ void hybrid_place_iterate(const hybrid_plan *plan, hybrid_arena *arena, hybrid_i
     it->filter = hybrid_allocate(arena, 2 * HYBRID_FILTER);
 }
 
-void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to) {
+void hybrid_copy_scalars(const hybrid_iterate *from, hybrid_iterate *to) {
     hybrid_iterate saved = *to;
     *to = *from;
     to->w = saved.w;
@@ -19,23 +19,23 @@ void hybrid_copy_numbers(const hybrid_iterate *from, hybrid_iterate *to) {
     to->filter = saved.filter;
 }
 
-void hybrid_copy(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
-                 hybrid_iterate *to) {
-    hybrid_copy_numbers(from, to);
-    if (w) hybrid_set(plan->n, w, to->w);
-    hybrid_set(plan->m, from->y, to->y);
-    hybrid_set(plan->n, from->z_lower, to->z_lower);
-    hybrid_set(plan->n, from->z_upper, to->z_upper);
-    hybrid_set(2 * from->entries, from->filter, to->filter);
+void hybrid_copy_iterate(const hybrid_plan *plan, const hybrid_iterate *from, const double *w,
+                         hybrid_iterate *to) {
+    hybrid_copy_scalars(from, to);
+    if (w) hybrid_copy(plan->n, w, to->w);
+    hybrid_copy(plan->m, from->y, to->y);
+    hybrid_copy(plan->n, from->z_lower, to->z_lower);
+    hybrid_copy(plan->n, from->z_upper, to->z_upper);
+    hybrid_copy(2 * from->entries, from->filter, to->filter);
 }
 
-void hybrid_clear(hybrid_iterate *it) {
+void hybrid_clear_iterate(hybrid_iterate *it) {
     hybrid_iterate none;
     memset(&none, 0, sizeof none);
-    hybrid_copy_numbers(&none, it);
+    hybrid_copy_scalars(&none, it);
 }
 
-void hybrid_with_barrier(hybrid_iterate *it, double nu) {
+void hybrid_set_barrier(hybrid_iterate *it, double nu) {
     if (nu == it->nu) return;
     it->nu = nu;
     it->entries = 0;

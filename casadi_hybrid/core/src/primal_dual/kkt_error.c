@@ -9,8 +9,8 @@
 #include "primal_dual/primal_dual.h"
 
 /* Widens [least, most] by z*(distance) where there is a bound, and adds to the sum. */
-static void widen(int count, const double *has, const double *distance, const double *room,
-                  const double *z, double exact, hybrid_error *found) {
+static void add_products(int count, const double *has, const double *distance, const double *room,
+                         const double *z, double exact, hybrid_error *found) {
     double products[HYBRID_BLOCK];
     for (int from = 0; from < count; from += HYBRID_BLOCK) {
         int size = hybrid_block(from, count);
@@ -24,8 +24,8 @@ static void widen(int count, const double *has, const double *distance, const do
             found->sum += has[from + i] * product;
         }
         found->met += bounds_met;
-        least = hybrid_least(size, products);
-        most = hybrid_most(size, products);
+        least = hybrid_min_entry(size, products);
+        most = hybrid_max_entry(size, products);
         if (least < found->least) found->least = least;
         if (most > found->most) found->most = most;
     }
@@ -34,32 +34,32 @@ static void widen(int count, const double *has, const double *distance, const do
 void hybrid_kkt_error(const hybrid_form *form, const hybrid_point *at, const hybrid_iterate *it,
                       double *Aty, hybrid_error *found) {
     const hybrid_plan *plan = form->plan;
-    double sum_z = hybrid_sum(plan->n, it->z_lower) + hybrid_sum(plan->n, it->z_upper);
+    double sum_z = hybrid_norm1(plan->n, it->z_lower) + hybrid_norm1(plan->n, it->z_upper);
     const double exact = form->numbers->tol;
     double of_c, most = 0.0;
     found->least = INFINITY;
     found->sum = 0.0;
     found->met = 0;
     found->most = form->bounds ? 0.0 : -INFINITY;
-    widen(plan->n, form->has_lower, at->below, form->room, it->z_lower, exact, found);
-    widen(plan->n, form->has_upper, at->above, form->room, it->z_upper, exact, found);
-    hybrid_times_At(plan, at->A, it->y, Aty);
+    add_products(plan->n, form->has_lower, at->below, form->room, it->z_lower, exact, found);
+    add_products(plan->n, form->has_upper, at->above, form->room, it->z_upper, exact, found);
+    hybrid_multiply_At(plan, at->A, it->y, Aty);
     for (int i = 0; i < plan->n && at->inner == 0.0; i++) { /* else that is rounding */
         double size = fabs(Aty[i] + (at->gradient[i] - it->z_lower[i] + it->z_upper[i]));
         if (size <= most) continue;
         most = size;
         if (isnan(size)) break;
     }
-    found->rest = most /
-                  hybrid_excess_mean(hybrid_sum(plan->m, it->y) + sum_z, plan->m + form->bounds);
-    of_c = hybrid_largest(plan->m, at->c);
+    found->rest =
+        most / hybrid_error_scale(hybrid_norm1(plan->m, it->y) + sum_z, plan->m + form->bounds);
+    of_c = hybrid_norm_inf(plan->m, at->c);
     if (!(of_c <= found->rest)) found->rest = of_c;
-    found->scale = hybrid_excess_mean(sum_z, form->bounds);
+    found->scale = hybrid_error_scale(sum_z, form->bounds);
 }
 
-double hybrid_gap(const hybrid_run *run) {
-    const double size = hybrid_max(run->form.scale_f, fabs(run->at->of.f));
-    return run->error.sum / (run->numbers->complementarity * size);
+double hybrid_gap(const hybrid_phase *phase) {
+    const double size = hybrid_max(phase->form.scale_f, fabs(phase->at->of.f));
+    return phase->error.sum / (phase->numbers->complementarity * size);
 }
 
 double hybrid_error_at(const hybrid_error *error, double nu) {
@@ -68,15 +68,15 @@ double hybrid_error_at(const hybrid_error *error, double nu) {
     return products > error->rest ? products : error->rest;
 }
 
-double hybrid_iterate_residuals(hybrid_run *run, const hybrid_point *at, const hybrid_iterate *it,
-                                hybrid_residuals *found) {
-    hybrid_answer *answer = run->answer;
+double hybrid_iterate_residuals(hybrid_phase *phase, const hybrid_point *at,
+                                const hybrid_iterate *it, hybrid_residuals *found) {
+    hybrid_answer *answer = phase->answer;
     double plain;
-    hybrid_multipliers_out(&run->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
+    hybrid_multipliers_out(&phase->form, at, it->y, it->z_lower, it->z_upper, answer->lam_x,
                            answer->lam_g);
-    hybrid_residuals_at(&run->form, at, answer->lam_x, answer->lam_g, run->work, found);
-    plain = hybrid_merit(run->numbers, found);
-    hybrid_subtract_rounding(&run->form, at, answer->lam_x, answer->lam_g, run->work, run->sizes,
-                             found);
+    hybrid_residuals_at(&phase->form, at, answer->lam_x, answer->lam_g, phase->work, found);
+    plain = hybrid_merit(phase->numbers, found);
+    hybrid_subtract_rounding(&phase->form, at, answer->lam_x, answer->lam_g, phase->work,
+                             phase->sizes, found);
     return plain;
 }

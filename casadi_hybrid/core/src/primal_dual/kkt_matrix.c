@@ -1,15 +1,14 @@
-/* K = [W + D, A'; A, -E]: factored in a fixed order where that is accurate, else with pivots
- * chosen; where those are in doubt it counts as singular. With entries that are pinned: where a
- * bound is active, w moves onto it and nothing else.
+/* K = [W + D, A'; A, -E], factored in a fixed order if that is accurate, else with chosen pivots.
+ * If those are in doubt, K counts as singular. Entries may be pinned: with a bound active, w moves
+ * onto it and nothing else.
  *
- * A solution x of K x = b is accurate where its residual r = b - K x is small beside b, or every
- * row of it beside what that row is summed up from: max |r|_i / (|K| |x| + |b|)_i is the least
- * relative change of the entries of K and b for which x is exact (Oettli and Prager, Numer. Math.
- * 6, 1964). Corrections by r make this small by a stable factorization, however ill-conditioned K
- * is (Skeel, Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989),
- * where the largest entry of r has long become rounding. */
+ * A solution x of K x = b has the residual r = b - K x. It is accurate if r is small beside b, or
+ * if every row of r is small beside the terms of that row. max |r|_i / (|K| |x| + |b|)_i is the
+ * least relative change of the entries of K and b for which x is exact (Oettli and Prager, Numer.
+ * Math. 6, 1964). Corrections by r make it small by a stable factorization, however ill-conditioned
+ * K is (Skeel, Math. Comp. 35, 1980; Arioli, Demmel and Duff, SIAM J. Matrix Anal. Appl. 10, 1989).
+ * The largest entry of r has long become rounding then. */
 #include <math.h>
-#include <string.h>
 
 #include "primal_dual/primal_dual.h"
 
@@ -58,15 +57,15 @@ static double backward_error(const hybrid_plan *plan, const hybrid_kkt *kkt, dou
     return error;
 }
 
-int hybrid_refined(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual) {
+int hybrid_is_accurate(const hybrid_plan *plan, const hybrid_kkt *kkt, double residual) {
     double *left = kkt->room;
     if (residual <= HYBRID_LDL_REFINED) return 1;
     if (!isfinite(residual)) return 0;
     return backward_error(plan, kkt, left, left + plan->n + plan->m) <= HYBRID_LDL_REFINED;
 }
 
-void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
-                    const double *x, double *left) {
+void hybrid_kkt_residual(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *right,
+                         const double *x, double *left) {
     const hybrid_low_rank *low = kkt->low_rank;
     hybrid_ldl_residual(&plan->ldl, kkt->K, x, right, left);
     for (int k = 0; kkt->changed && k < low->rank; k++) {
@@ -76,11 +75,11 @@ void hybrid_left_by(const hybrid_plan *plan, const hybrid_kkt *kkt, const double
     }
 }
 
-int hybrid_serves(const hybrid_plan *plan, hybrid_kkt *kkt) {
+int hybrid_is_accurate_step(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     double *left = kkt->room;
-    hybrid_left_by(plan, kkt, kkt->right, kkt->solution, left);
-    return hybrid_largest(size, left) <= HYBRID_ROUGH * hybrid_largest(size, kkt->right);
+    hybrid_kkt_residual(plan, kkt, kkt->right, kkt->solution, left);
+    return hybrid_norm_inf(size, left) <= HYBRID_ROUGH * hybrid_norm_inf(size, kkt->right);
 }
 
 /* Corrects kkt->solution by a factor with chosen pivots until its backward error is no larger, or
@@ -100,14 +99,14 @@ static int correct_rows(const hybrid_plan *plan, hybrid_kkt *kkt, double enough)
 }
 
 int hybrid_refine_rows(const hybrid_plan *plan, hybrid_kkt *kkt) {
-    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return 0;
-    if (hybrid_serves(plan, kkt)) return 0;
+    if (!kkt->changed && correct_rows(plan, kkt, HYBRID_LDL_REFINED)) return HYBRID_KKT_RIGHT;
+    if (hybrid_is_accurate_step(plan, kkt)) return HYBRID_KKT_RIGHT;
     kkt->answer->doubts++;
-    return 2;
+    return HYBRID_KKT_SINGULAR;
 }
 
 /* Factors K with chosen pivots. */
-static void choose(const hybrid_plan *plan, hybrid_kkt *kkt) {
+static void factor_with_pivoting(const hybrid_plan *plan, hybrid_kkt *kkt) {
     kkt->chosen = 1;
     kkt->answer->chosen++;
     hybrid_ldl_factor(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->room, kkt->at_once,
@@ -121,56 +120,56 @@ void hybrid_decompose(const hybrid_plan *plan, hybrid_kkt *kkt, double weight) {
         hybrid_fixed_factor(&plan->fixed, weight > 0.0 ? kkt->soft : kkt->K, kkt->factor,
                             kkt->room, &kkt->inertia);
     if (!kkt->chosen && !kkt->inertia.doubtful) return;
-    choose(plan, kkt);
+    factor_with_pivoting(plan, kkt);
 }
 
-int hybrid_in_doubt(hybrid_kkt *kkt) {
+int hybrid_is_doubtful(hybrid_kkt *kkt) {
     if (kkt->inertia.singular) return 1;
     kkt->answer->doubts += kkt->inertia.doubtful != 0;
     return kkt->inertia.doubtful != 0;
 }
 
 /* Sets the entries of a step that are pinned to those of `to`, or to 0. */
-static void hold(const hybrid_kkt *kkt, const double *to, double *step) {
+static void set_pinned(const hybrid_kkt *kkt, const double *to, double *step) {
     if (kkt->weight == 0.0) return;
     for (int k = 0; k < kkt->n_pins; k++)
         step[kkt->pins[k]] = to ? to[kkt->pins[k]] : 0.0;
 }
 
 /* step becomes the solution for it by the factor in a fixed order, with `to` in what is pinned. */
-static void solve(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to, double *step,
-                  double *room) {
-    hold(kkt, 0, step);
+static void solve_fixed(const hybrid_plan *plan, const hybrid_kkt *kkt, const double *to,
+                        double *step, double *room) {
+    set_pinned(kkt, 0, step);
     hybrid_fixed_solve(&plan->fixed, kkt->factor, step, room);
-    hold(kkt, to, step);
+    set_pinned(kkt, to, step);
 }
 
 void hybrid_solve_column(const hybrid_plan *plan, hybrid_kkt *kkt) {
     double *held = kkt->room;
     int size = plan->n + plan->m;
-    memcpy(held, kkt->right, (size_t)size * sizeof(double));
+    hybrid_copy(size, kkt->right, held);
     if (!kkt->chosen) {
-        solve(plan, kkt, held, kkt->right, held + size);
+        solve_fixed(plan, kkt, held, kkt->right, held + size);
         return;
     }
-    memset(kkt->right, 0, (size_t)size * sizeof(double));
+    hybrid_zero(size, kkt->right);
     hybrid_ldl_correct(&plan->ldl, kkt->factor, kkt->pivots, held, kkt->right, held + size);
 }
 
-/* Solves by that factor and corrects by the residual of K. Returns its size, relative to the
- * right-hand side. Of a correction that has little to do it is not measured: it leaves such a part
- * of what it corrects as the solution before has left of the whole. */
+/* Solves by that factor and corrects by the residual of K. Returns the size of the residual,
+ * relative to the right-hand side. After a correction that has little to do, it is not measured:
+ * the square of the size before is returned. */
 static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
     int size = plan->n + plan->m;
     double *x = kkt->solution, *step = kkt->room, *room = step + size;
-    double all = hybrid_largest(size, kkt->right), error = INFINITY;
-    memcpy(x, kkt->right, (size_t)size * sizeof(double));
+    double all = hybrid_norm_inf(size, kkt->right), error = INFINITY;
+    hybrid_copy(size, kkt->right, x);
     if (all == 0.0) return 0.0;
-    solve(plan, kkt, kkt->right, x, room);
+    solve_fixed(plan, kkt, kkt->right, x, room);
     for (int corrections = 0;; corrections++) {
         double now, *left = room;
         hybrid_ldl_residual(&plan->ldl, kkt->K, x, kkt->right, left);
-        now = hybrid_largest(size, left);
+        now = hybrid_norm_inf(size, left);
         if (!(now <= error)) {
             for (int i = 0; i < size && corrections; i++) x[i] -= step[i];
             return error / all;
@@ -181,7 +180,7 @@ static double refine(const hybrid_plan *plan, hybrid_kkt *kkt) {
         error = now;
         room = step;
         step = left;
-        solve(plan, kkt, 0, step, room);
+        solve_fixed(plan, kkt, 0, step, room);
         for (int i = 0; i < size; i++) x[i] += step[i];
         if (error <= HYBRID_UNCHECKED * all) return error / all * (error / all);
     }
@@ -192,14 +191,14 @@ int hybrid_solve_sparse(const hybrid_plan *plan, hybrid_kkt *kkt) {
     if (!kkt->chosen) {
         int negative = kkt->inertia.negative;
         residual = refine(plan, kkt);
-        if (!kkt->precise && hybrid_refined(plan, kkt, residual)) return 0;
-        choose(plan, kkt);
-        if (hybrid_in_doubt(kkt)) return 2;
-        if (kkt->inertia.negative != negative) return 1;
+        if (!kkt->precise && hybrid_is_accurate(plan, kkt, residual)) return HYBRID_KKT_RIGHT;
+        factor_with_pivoting(plan, kkt);
+        if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+        if (kkt->inertia.negative != negative) return HYBRID_KKT_WRONG_INERTIA;
     }
     residual = hybrid_ldl_solve(&plan->ldl, kkt->K, kkt->factor, kkt->pivots, kkt->right,
                                 kkt->solution, kkt->room, HYBRID_CORRECTIONS);
-    if (!hybrid_refined(plan, kkt, residual)) return 3;
+    if (!hybrid_is_accurate(plan, kkt, residual)) return HYBRID_KKT_INACCURATE;
     if (kkt->precise && !kkt->changed) correct_rows(plan, kkt, 0.0);
-    return 0;
+    return HYBRID_KKT_RIGHT;
 }

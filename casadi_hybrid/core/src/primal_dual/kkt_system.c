@@ -13,7 +13,7 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
                   const double *A, double epsilon, const double *penalty, hybrid_kkt *kkt) {
     double *K = kkt->K;
     int right;
-    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    hybrid_zero(plan->nnz_K, K);
     if (W)
         for (int k = 0; k < plan->lower_W; k++) K[plan->K_of_W[k]] = W[plan->lower_of_W[k]];
     for (int k = 0; k < plan->nnz_A; k++) K[plan->K_of_A[k]] = A[k];
@@ -25,64 +25,65 @@ int hybrid_factor(const hybrid_plan *plan, const double *W, const double *D, dou
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, 0);
     right = kkt->inertia.negative == plan->m;
     /* A pivot against the test does no harm where nothing has grown: refinement does the rest. */
-    if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH) return 0;
-    if (hybrid_in_doubt(kkt)) return 2;
-    return right ? 0 : 1;
+    if (right && !kkt->inertia.singular && kkt->inertia.growth <= HYBRID_GROWTH)
+        return HYBRID_KKT_RIGHT;
+    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+    return right ? HYBRID_KKT_RIGHT : HYBRID_KKT_WRONG_INERTIA;
 }
 
 int hybrid_solve_kkt(const hybrid_plan *plan, const double *force, const double *c,
                      hybrid_kkt *kkt, double *dw, double *dy) {
-    int found;
+    int result;
     for (int i = 0; i < plan->n; i++) kkt->right[i] = -force[i];
     for (int i = 0; i < plan->m; i++) kkt->right[plan->n + i] = -c[i];
-    found = hybrid_solve_refined(plan, kkt);
-    if (found && hybrid_serves(plan, kkt)) found = 0;
-    if (found == 3) found = hybrid_refine_rows(plan, kkt);
-    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return found;
+    result = hybrid_solve_refined(plan, kkt);
+    if (result && hybrid_is_accurate_step(plan, kkt)) result = HYBRID_KKT_RIGHT;
+    if (result == HYBRID_KKT_INACCURATE) result = hybrid_refine_rows(plan, kkt);
+    hybrid_copy(plan->n, kkt->solution, dw);
+    hybrid_copy(plan->m, kkt->solution + plan->n, dy);
+    return result;
 }
 
-void hybrid_stiffness(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
-                      const double *z_upper, double *restrict D) {
+void hybrid_barrier_diagonal(const hybrid_form *form, const hybrid_point *at, const double *z_lower,
+                             const double *z_upper, double *restrict D) {
     const double *below = at->below, *above = at->above;
     for (int i = 0; i < form->plan->n; i++) D[i] = z_lower[i] / below[i] + z_upper[i] / above[i];
 }
 
-int hybrid_hessian_of_run(hybrid_run *run) {
-    run->identity = hybrid_hessian(&run->form, &run->at->of, run->now.y, 1.0, run->W);
-    if (!run->identity) return HYBRID_SOLVED;
-    if (++run->without > HYBRID_PROGRESS_STEPS) {
-        hybrid_set(run->plan->n_x, run->at->of.x, run->state->x_undefined);
+int hybrid_hessian_of_phase(hybrid_phase *phase) {
+    phase->identity = hybrid_hessian(&phase->form, &phase->at->of, phase->now.y, 1.0, phase->W);
+    if (!phase->identity) return HYBRID_SOLVED;
+    if (++phase->without > HYBRID_HESSIAN_UNDEFINED_STEPS) {
+        hybrid_copy(phase->plan->n_x, phase->at->of.x, phase->state->x_undefined);
         return HYBRID_UNDEFINED;
     }
-    memset(run->W, 0, (size_t)run->plan->nnz_W * sizeof(double));
+    hybrid_zero(phase->plan->nnz_W, phase->W);
     return HYBRID_SOLVED;
 }
 
-void hybrid_least_squares(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                          const double *z_upper, double most, double *y) {
-    const hybrid_plan *plan = run->plan;
+void hybrid_least_squares_y(hybrid_phase *phase, const hybrid_point *at, const double *z_lower,
+                            const double *z_upper, double most, double *y) {
+    const hybrid_plan *plan = phase->plan;
     if (plan->m) {
-        for (int i = 0; i < plan->n; i++) run->D[i] = 1.0;
+        for (int i = 0; i < plan->n; i++) phase->D[i] = 1.0;
         /* Its inertia is that of its diagonal blocks, whatever the pivots look like. */
-        hybrid_factor(plan, 0, run->D, 0.0, at->A, HYBRID_INERTIA_EPSILON, 0, &run->kkt);
-        run->form.answer->factors++;
+        hybrid_factor(plan, 0, phase->D, 0.0, at->A, HYBRID_INERTIA_DELTA_C, 0, &phase->kkt);
+        phase->form.answer->factors++;
     }
-    hybrid_least_squares_again(run, at, z_lower, z_upper, most, y);
+    hybrid_least_squares_y_again(phase, at, z_lower, z_upper, most, y);
 }
 
-void hybrid_least_squares_again(hybrid_run *run, const hybrid_point *at, const double *z_lower,
-                                const double *z_upper, double most, double *y) {
-    const hybrid_plan *plan = run->plan;
-    int found;
-    for (int i = 0; i < plan->n; i++) run->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
-    hybrid_set(plan->n, run->force, run->work);
+void hybrid_least_squares_y_again(hybrid_phase *phase, const hybrid_point *at,
+                                  const double *z_lower, const double *z_upper, double most,
+                                  double *y) {
+    const hybrid_plan *plan = phase->plan;
+    int result;
+    for (int i = 0; i < plan->n; i++) phase->force[i] = at->gradient[i] - z_lower[i] + z_upper[i];
+    hybrid_copy(plan->n, phase->force, phase->work);
     if (!plan->m) return;
-    memset(run->residual, 0, (size_t)plan->m * sizeof(double));
-    found = hybrid_solve_kkt(plan, run->force, run->residual, &run->kkt, run->work, y);
-    if (found || !(hybrid_largest(plan->m, y) <= most))
-        memset(y, 0, (size_t)plan->m * sizeof(double));
+    hybrid_zero(plan->m, phase->residual);
+    result = hybrid_solve_kkt(plan, phase->force, phase->residual, &phase->kkt, phase->work, y);
+    if (result || !(hybrid_norm_inf(plan->m, y) <= most)) hybrid_zero(plan->m, y);
 }
 
 int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *dense) {
@@ -93,6 +94,6 @@ int hybrid_rows_are_dependent(const hybrid_plan *plan, const double *A, double *
     memset(dense, 0, (size_t)n * (size_t)m * sizeof(double));
     for (int k = 0; k < plan->nnz_A; k++)
         dense[(long long)plan->A_rows[k] * n + plan->A_cols[k]] += A[k];
-    hybrid_diagonal_of_R(m, n, dense, diagonal);
-    return fabs(diagonal[m - 1]) <= HYBRID_ROUNDED * n * fabs(diagonal[0]);
+    hybrid_qr_diagonal(m, n, dense, diagonal);
+    return fabs(diagonal[m - 1]) <= HYBRID_RANK_ROUNDING * n * fabs(diagonal[0]);
 }

@@ -21,11 +21,11 @@ static int exponent_of(double value) {
     return exponent;
 }
 
-/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero, so that
- * what is pinned moves by as little as rounding makes of it. A curvature of less than 2^-31 of the
- * largest |entry| of W is none: so the weight is no less than that. */
+/* The weight of pins: 2^31 times the geometric mean of the curvatures that are not zero. So a
+ * pinned entry moves by no more than rounding. A curvature of less than 2^-31 of the largest
+ * |entry| of W counts as zero: so the weight is no less than that entry. */
 static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt *kkt) {
-    const double least = ldexp(hybrid_largest(plan->nnz_W, W), -31);
+    const double least = ldexp(hybrid_norm_inf(plan->nnz_W, W), -31);
     int sum = 0, count = 0;
     for (int i = 0; i < plan->n; i++) {
         double entry = kkt->K[plan->K_diagonal[i]];
@@ -38,10 +38,10 @@ static double pinning(const hybrid_plan *plan, const double *W, const hybrid_kkt
     return ldexp(1.0, 31 + (count ? sum / count : 0));
 }
 
-/* Whether rows depend on each other as far as chosen pivots can tell: then their multipliers would
- * move along a null space by what rounding makes of it. */
+/* Returns whether rows depend on each other as far as chosen pivots can tell. Then rounding would
+ * move their multipliers along a null space. */
 static int are_dependent(const hybrid_kkt *kkt) {
-    return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_EXACT;
+    return kkt->chosen && !kkt->precise && kkt->inertia.smallest <= HYBRID_PIVOT_ROUNDING;
 }
 
 int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double *A, double shift,
@@ -54,7 +54,7 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         pins += pinned[i] != 0;
     }
     kkt->n_pins = pins;
-    memset(K, 0, (size_t)plan->nnz_K * sizeof(double));
+    hybrid_zero(plan->nnz_K, K);
     for (int k = 0; k < plan->lower_W; k++) {
         int entry = plan->lower_of_W[k];
         if (!pins || (!pinned[plan->W_rows[entry]] && !pinned[plan->W_cols[entry]]))
@@ -65,11 +65,11 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         double *entry = &K[plan->K_diagonal[i]];
         *entry = pinned[i] ? 1.0 : *entry + shift;
     }
-    if (epsilon == 0.0 && plan->m > plan->n - pins) return 2;
+    if (epsilon == 0.0 && plan->m > plan->n - pins) return HYBRID_KKT_SINGULAR;
     for (int i = 0; i < plan->m; i++) K[plan->K_diagonal[plan->n + i]] = -epsilon;
     if (pins) {
         weight = pinning(plan, W, kkt);
-        memcpy(kkt->soft, K, (size_t)plan->nnz_K * sizeof(double));
+        hybrid_copy(plan->nnz_K, K, kkt->soft);
         for (int p = 0; p < pins; p++) {
             int j = kkt->pins[p];
             for (int k = plan->A_starts[j]; k < plan->A_starts[j + 1]; k++)
@@ -78,11 +78,11 @@ int hybrid_factor_pinned(const hybrid_plan *plan, const double *W, const double 
         }
     }
     hybrid_decompose(plan, kkt, weight);
-    if (epsilon == 0.0 && are_dependent(kkt)) return 2;
+    if (epsilon == 0.0 && are_dependent(kkt)) return HYBRID_KKT_SINGULAR;
     kkt->changed = kkt->low_rank->rank > 0;
     if (kkt->changed) return hybrid_factor_low_rank(plan, kkt, pins);
-    if (hybrid_in_doubt(kkt)) return 2;
-    return kkt->inertia.negative == plan->m ? 0 : 1;
+    if (hybrid_is_doubtful(kkt)) return HYBRID_KKT_SINGULAR;
+    return kkt->inertia.negative == plan->m ? HYBRID_KKT_RIGHT : HYBRID_KKT_WRONG_INERTIA;
 }
 
 int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *A,
@@ -90,7 +90,7 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
                         double *dy) {
     double *right = kkt->right, *row = right + plan->n;
     const double *move = kkt->move;
-    int found;
+    int result;
     for (int i = 0; i < plan->n; i++) right[i] = 0.0;
     for (int i = 0; i < plan->m; i++) row[i] = 0.0;
     for (int p = 0; p < kkt->n_pins; p++) { /* most are on their bounds already */
@@ -106,9 +106,9 @@ int hybrid_solve_pinned(const hybrid_plan *plan, const double *W, const double *
     for (int i = 0; i < plan->n; i++) right[i] = -(force[i] + right[i]);
     for (int i = 0; i < plan->m; i++) row[i] = -(c[i] + row[i]);
     for (int p = 0; p < kkt->n_pins; p++) right[kkt->pins[p]] = move[kkt->pins[p]];
-    found = hybrid_solve_refined(plan, kkt);
-    if (found == 3) found = hybrid_refine_rows(plan, kkt);
-    memcpy(dw, kkt->solution, (size_t)plan->n * sizeof(double));
-    memcpy(dy, kkt->solution + plan->n, (size_t)plan->m * sizeof(double));
-    return found;
+    result = hybrid_solve_refined(plan, kkt);
+    if (result == HYBRID_KKT_INACCURATE) result = hybrid_refine_rows(plan, kkt);
+    hybrid_copy(plan->n, kkt->solution, dw);
+    hybrid_copy(plan->m, kkt->solution + plan->n, dy);
+    return result;
 }

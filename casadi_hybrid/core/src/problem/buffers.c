@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "hybrid.h"
+#include "linear_algebra/linear_algebra.h"
 
 static int through(const hybrid_buffer *buffer, const double *const *values, int count,
                    double *out) {
@@ -9,7 +10,7 @@ static int through(const hybrid_buffer *buffer, const double *const *values, int
         if (buffer->sizes[i])
             memcpy(buffer->inputs[i], values[i], (size_t)buffer->sizes[i] * sizeof(double));
     buffer->evaluate(buffer->raw);
-    memcpy(out, buffer->out, (size_t)buffer->size * sizeof(double));
+    hybrid_copy(buffer->size, buffer->out, out);
     return 0;
 }
 

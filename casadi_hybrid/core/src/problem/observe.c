@@ -27,7 +27,7 @@ int hybrid_observe(hybrid_observer *observer, const hybrid_view *view) {
     hybrid_view whole = *view;
     double row[HYBRID_ROW];
     if (view->row[0] == 0.0 && observer->last >= 0 && step == observer->last)
-        return observer->ended; /* the start of another run is no step */
+        return observer->ended; /* the start of another phase is no step */
     memcpy(row, view->row, sizeof row);
     row[0] = observer->last = step;
     row[HYBRID_ROW - 1] += observer->seconds;

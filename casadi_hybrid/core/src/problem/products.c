@@ -1,22 +1,22 @@
 /* Products of a vector with the derivatives A and W on the plan's patterns. */
 #include "problem/problem.h"
 
-void hybrid_times_At(const hybrid_plan *plan, const double *A, const double *y, double *out) {
+void hybrid_multiply_At(const hybrid_plan *plan, const double *A, const double *y, double *out) {
     for (int j = 0; j < plan->n; j++) out[j] = hybrid_entry_of_At(plan, A, y, j);
 }
 
-void hybrid_slope_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
-                       double *slope) {
+void hybrid_gradient_of_L(const hybrid_plan *plan, const hybrid_point *at, const double *y,
+                          double *slope) {
     for (int j = 0; j < plan->n; j++)
         slope[j] = hybrid_entry_of_At(plan, at->A, y, j) + at->gradient[j];
 }
 
-void hybrid_times_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
+void hybrid_multiply_A(const hybrid_plan *plan, const double *A, const double *v, double *out) {
     for (int i = 0; i < plan->m; i++) out[i] = 0.0;
     for (int k = 0; k < plan->nnz_A; k++) out[plan->A_rows[k]] += A[k] * v[plan->A_cols[k]];
 }
 
-void hybrid_times_W(const hybrid_plan *plan, const double *W, const double *v, double *out) {
+void hybrid_multiply_W(const hybrid_plan *plan, const double *W, const double *v, double *out) {
     for (int i = 0; i < plan->n; i++) out[i] = 0.0;
     for (int k = 0; k < plan->nnz_W; k++) out[plan->W_rows[k]] += W[k] * v[plan->W_cols[k]];
 }
@@ -43,8 +43,9 @@ void hybrid_add_low_rank(const hybrid_plan *plan, const hybrid_low_rank *low, co
     }
 }
 
-double hybrid_largest_of_W(const hybrid_plan *plan, const double *W, const hybrid_low_rank *low) {
-    double largest = hybrid_largest(plan->nnz_W, W);
+double hybrid_largest_entry_of_W(const hybrid_plan *plan, const double *W,
+                                 const hybrid_low_rank *low) {
+    double largest = hybrid_norm_inf(plan->nnz_W, W);
     for (int i = 0; i < plan->n && low->rank; i++) {
         double entry = 0.0;
         for (int k = 0; k < low->rank; k++) {

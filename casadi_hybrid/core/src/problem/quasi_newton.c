@@ -1,30 +1,29 @@
 /* The Hessian from first derivatives: symmetric rank-one updates in every block, limited memory.
  *
- * Of the last points x_0, ..., x_q of a solve the gradient of f and J are saved, not slopes of one
+ * The gradient of f and J are saved at the last points x_0, ..., x_q of a solve, not slopes of one
  * Lagrangian. So the secant pairs
  *
  *     s_k = x_k+1 - x_k,    y_k = sigma (grad f_k+1 - grad f_k) + (J_k+1 - J_k)' lam
  *
- * fit whatever multipliers lam and weight sigma of f are given. The matrix is made anew at each
- * point, from the oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright,
- * Numerical Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
+ * fit any multipliers lam and weight sigma of f. The matrix is made anew at each point, from the
+ * oldest pair to the newest, by the symmetric rank-one formula (Nocedal and Wright, Numerical
+ * Optimization, 2nd ed., section 6.2; Conn, Gould and Toint, Math. Program. 50, 1991):
  *
- *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k,
+ *     B = I + sum_k r_k r_k' / r_k's_k,    r_k = y_k - B_k s_k.
  *
- * a pair with |r_k's_k| next to nothing left out. B may have negative curvature: the inertia
- * correction deals with it as with that of exact second derivatives. The Lagrangian couples the
- * variables of different blocks by a sum alone (partial separability, Griewank and Toint, 1982),
- * so each block is updated by its own part of s and y. A block whose nonzeros in the pattern are a
- * full matrix has B there; a larger one has the identity there, and its r_k and 1 / r_k's_k are the
- * part of low rank.
- */
-#include <string.h>
+ * A pair with |r_k's_k| next to nothing is left out. B may have negative curvature, with which the
+ * inertia correction deals as with that of exact second derivatives.
+ *
+ * The Lagrangian couples the variables of different blocks by a sum alone (partial separability,
+ * Griewank and Toint, 1982). So each block is updated by its own part of s and y. If the nonzeros
+ * of a block are a full matrix, B is there. A larger block has the identity there, and its r_k and
+ * 1 / r_k's_k are the part of low rank. */
 
 #include "problem/problem.h"
 
-enum { PAIRS = HYBRID_QUASI_NEWTON_MEMORY, POINTS = PAIRS + 1 };
+enum { PAIRS = HYBRID_QUASI_NEWTON_PAIRS, POINTS = PAIRS + 1 };
 
-/* What of the caller's memory is what; one block at a time has its updates there. */
+/* Parts of the caller's memory; one block at a time has its updates there. */
 typedef struct {
     double *slopes; /* n_x each, the oldest first */
     double *R;      /* of the block: r_k; behind the step, which is as long as the block */
@@ -39,7 +38,7 @@ static int size_of(const hybrid_plan *plan, int block) {
     return plan->block_starts[block + 1] - plan->block_starts[block];
 }
 
-/* Whether it has no more than its diagonal in the pattern. */
+/* Returns whether it has no more than its diagonal in the pattern. */
 static int is_large(const hybrid_plan *plan, int block) {
     int first = plan->members[plan->block_starts[block]];
     return plan->H_starts[first + 1] - plan->H_starts[first] < size_of(plan, block);
@@ -70,11 +69,13 @@ static double *point(const hybrid_plan *plan, const hybrid_secants *secants, int
 
 /* A step of x that is no longer than this shows errors of slopes rather than curvature. */
 static double least_step(const hybrid_plan *plan, const double *x) {
-    double least = plan->differenced ? HYBRID_QUASI_NEWTON_DIFFERENCED : HYBRID_EXACT;
-    return least * (1.0 + hybrid_largest(plan->n_x, x));
+    double least = plan->differenced ? HYBRID_QUASI_NEWTON_LEAST_DIFFERENCED_STEP
+                                     : HYBRID_QUASI_NEWTON_LEAST_STEP;
+    return least * (1.0 + hybrid_norm_inf(plan->n_x, x));
 }
 
-void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_secants *secants) {
+void hybrid_add_secant_point(const hybrid_plan *plan, const hybrid_point *at,
+                             hybrid_secants *secants) {
     const int n = plan->n_x;
     double *to, moved = 0.0;
     if (secants->count) {
@@ -86,12 +87,12 @@ void hybrid_remember(const hybrid_plan *plan, const hybrid_point *at, hybrid_sec
     secants->last = secants->count ? (secants->last + 1) % POINTS : 0;
     if (secants->count < POINTS) secants->count++;
     to = point(plan, secants, secants->count - 1);
-    memcpy(to, at->x, (size_t)n * sizeof(double));
-    memcpy(to + n, at->raw_gradient, (size_t)n * sizeof(double));
-    memcpy(to + 2LL * n, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    hybrid_copy(n, at->x, to);
+    hybrid_copy(n, at->raw_gradient, to + n);
+    hybrid_copy(plan->nnz_J, at->raw_J, to + 2LL * n);
 }
 
-int hybrid_forget(hybrid_secants *secants) {
+int hybrid_drop_secants(hybrid_secants *secants) {
     const int others = secants && secants->count > 1;
     if (others) secants->count = 1;
     return others;
@@ -133,7 +134,7 @@ static void update(const hybrid_plan *plan, const hybrid_secants *secants, doubl
         }
         along = hybrid_dot(size, r, step);
         lengths = sqrt(hybrid_dot(size, r, r)) * sqrt(hybrid_dot(size, step, step));
-        of->w[k] = hybrid_largest(size, step) > least &&
+        of->w[k] = hybrid_norm_inf(size, step) > least &&
                            fabs(along) > HYBRID_QUASI_NEWTON_SKIPPED * lengths
                        ? 1.0 / along
                        : 0.0;
@@ -155,7 +156,7 @@ static void fill(const hybrid_plan *plan, const updates *of, int pairs, int size
     }
 }
 
-/* The identity there, and the rest as the part of low rank, by columns of weight 1 or -1: r_k
+/* Adds the identity there, and the rest as the part of low rank, by columns of weight 1 or -1. r_k
  * becomes as short as the steps, and columns of very different sizes would look like a singular
  * matrix. */
 static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, int size,
@@ -165,7 +166,7 @@ static void add_columns(const hybrid_plan *plan, const updates *of, int pairs, i
         const double *r = of->R + (long long)k * size, length = sqrt(fabs(of->w[k]));
         double *column = low->U + (long long)low->rank * plan->n;
         if (of->w[k] == 0.0) continue;
-        memset(of->whole, 0, (size_t)plan->n_x * sizeof(double));
+        hybrid_zero(plan->n_x, of->whole);
         for (int i = 0; i < size; i++) of->whole[members[i]] = length * r[i];
         for (int i = 0; i < plan->n_free; i++) column[i] = of->whole[plan->free_at[i]];
         for (int i = plan->n_free; i < plan->n; i++) column[i] = 0.0;
@@ -192,7 +193,7 @@ void hybrid_place_low_rank(const hybrid_plan *plan, hybrid_arena *arena, hybrid_
     const long long n = plan->n, size = n + plan->m;
     long long most = 0;
     for (int b = 0; plan->limited_memory && b < plan->n_blocks; b++)
-        if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_MEMORY;
+        if (is_large(plan, b)) most += HYBRID_QUASI_NEWTON_PAIRS;
     low->rank = 0;
     HYBRID_PLACE(arena, most * n, &low->U, &low->V);
     low->Z = hybrid_allocate(arena, most * size);

@@ -1,8 +1,7 @@
-/* How far a point is from a solution: the scaled error E_0 (Waechter and Biegler 2006, eq. 5), and
- * in the user's units the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
+/* Residuals of a point: the scaled error E_0 (Waechter and Biegler 2006, eq. 5), and three in the
+ * user's units. These are the violation of bounds and rows, |grad f + J'lam_g + lam_x|, and the
  * products of multipliers and distances, each in the largest entry. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
@@ -24,15 +23,15 @@ double hybrid_scaled_error(const hybrid_form *form, const hybrid_point *at, doub
         work[k] = slope[i];
         slope[i] += z_upper - z_lower;
     }
-    sizes->slope = error = hybrid_largest(plan->n_free, slope);
-    of_slacks = hybrid_largest(plan->n - plan->n_free, slope + plan->n_free);
+    sizes->slope = error = hybrid_norm_inf(plan->n_free, slope);
+    of_slacks = hybrid_norm_inf(plan->n - plan->n_free, slope + plan->n_free);
     for (int k = 0; k < held->count; k++) slope[held->at[k]] = work[k];
     if (!(of_slacks <= error)) error = of_slacks;
     if (at->inner > 0.0) error = 0.0; /* rounding */
-    error /= hybrid_excess_mean(hybrid_sum(plan->m, y) + sum_z, plan->m + form->bounds);
-    sizes->c = hybrid_largest(plan->m, at->c);
+    error /= hybrid_error_scale(hybrid_norm1(plan->m, y) + sum_z, plan->m + form->bounds);
+    sizes->c = hybrid_norm_inf(plan->m, at->c);
     if (!(sizes->c <= error)) error = sizes->c;
-    products /= hybrid_excess_mean(sum_z, form->bounds);
+    products /= hybrid_error_scale(sum_z, form->bounds);
     if (!(products <= error)) error = products;
     return error;
 }
@@ -53,11 +52,11 @@ void hybrid_residuals_at(const hybrid_form *form, const hybrid_point *at, const 
                          const double *lam_g, double *work, hybrid_residuals *found) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    double by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, -1.0);
-    double by_g = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, 0, 0, -1.0);
-    double over = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
+    double by_x = hybrid_complementarity(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, -1.0);
+    double by_g = hybrid_complementarity(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, 0, 0, -1.0);
+    double over = hybrid_max_violation(plan->n_g, at->raw_g, of->lbg, of->ubg);
     stationarity(plan, at, lam_x, lam_g, work);
-    *found = (hybrid_residuals){at->raw_f, over, hybrid_largest(plan->n_x, work),
+    *found = (hybrid_residuals){at->raw_f, over, hybrid_norm_inf(plan->n_x, work),
                                 hybrid_max(by_x, by_g)};
 }
 
@@ -74,8 +73,8 @@ int hybrid_residuals_of(const hybrid_form *form, const hybrid_point *at, const d
         return hybrid_may_be_rounding(form, at, lam_g, found);
     }
     if (plan->n_slack) {
-        of_g = hybrid_excess(plan->n_g, at->raw_g, of->lbg, of->ubg);
-        products = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, y, 0, 0, -1.0);
+        of_g = hybrid_max_violation(plan->n_g, at->raw_g, of->lbg, of->ubg);
+        products = hybrid_complementarity(plan->n_g, at->raw_g, of->lbg, of->ubg, y, 0, 0, -1.0);
     }
     for (int k = 0; k < held->count && held->at[k] < plan->n_x; k++) {
         const int i = held->at[k];
@@ -97,16 +96,16 @@ double hybrid_merit(const hybrid_numbers *numbers, const hybrid_residuals *resid
     return merit;
 }
 
-void hybrid_deliver(const hybrid_form *form, const hybrid_point *at) {
+void hybrid_copy_to_answer(const hybrid_form *form, const hybrid_point *at) {
     const hybrid_plan *plan = form->plan;
     hybrid_answer *answer = form->answer;
-    double of_x = hybrid_largest(plan->n_x, answer->lam_x);
-    double of_g = hybrid_largest(plan->n_g, answer->lam_g);
-    double slope = hybrid_largest(plan->n_x, at->raw_gradient);
-    memcpy(answer->x, at->x, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->g, at->raw_g, (size_t)plan->n_g * sizeof(double));
-    memcpy(answer->gradient, at->raw_gradient, (size_t)plan->n_x * sizeof(double));
-    memcpy(answer->J, at->raw_J, (size_t)plan->nnz_J * sizeof(double));
+    double of_x = hybrid_norm_inf(plan->n_x, answer->lam_x);
+    double of_g = hybrid_norm_inf(plan->n_g, answer->lam_g);
+    double slope = hybrid_norm_inf(plan->n_x, at->raw_gradient);
+    hybrid_copy(plan->n_x, at->x, answer->x);
+    hybrid_copy(plan->n_g, at->raw_g, answer->g);
+    hybrid_copy(plan->n_x, at->raw_gradient, answer->gradient);
+    hybrid_copy(plan->nnz_J, at->raw_J, answer->J);
     answer->largest_lam = of_x > of_g ? of_x : of_g;
-    answer->huge = answer->largest_lam > HYBRID_INERTIA_IMPLAUSIBLE * hybrid_max(slope, 1.0);
+    answer->huge = answer->largest_lam > HYBRID_RESIDUALS_HUGE_LAM * hybrid_max(slope, 1.0);
 }

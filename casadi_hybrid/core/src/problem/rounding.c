@@ -1,11 +1,11 @@
-/* What rounding explains of a residual that is too large counts as zero: an entry with
+/* Residuals without rounding. A residual that is too large counts as zero as far as rounding
+ * explains it: an entry with
  *
  *     |sum of terms| <= 100 u sum |terms|,    u = 2^-52,
  *
- * as far as the terms themselves are plausible. Implausible ones make a residual of their rounding,
+ * if the terms themselves are plausible. Implausible ones make a residual of their rounding,
  * however small their sum is. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
@@ -16,11 +16,11 @@ static double counted(double entry, double size) {
     return fabs(entry) <= room && room > HYBRID_ROUNDING_TINY && isfinite(size) ? 0.0 : fabs(entry);
 }
 
-static void widen(double *most, double value) {
+static void raise_to(double *most, double value) {
     if (!(value <= *most)) *most = value;
 }
 
-void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
+void hybrid_row_sizes(const hybrid_plan *plan, const hybrid_point *at, double *sizes) {
     for (int i = 0; i < plan->n_g; i++) sizes[i] = fabs(at->raw_g[i]);
     for (int k = 0; k < plan->nnz_J; k++)
         sizes[plan->J_rows[k]] += fabs(at->raw_J[k]) * fabs(at->x[plan->J_cols[k]]);
@@ -28,27 +28,27 @@ void hybrid_sizes_of_rows(const hybrid_plan *plan, const hybrid_point *at, doubl
 
 /* Multipliers, times entries of J, above this are implausible: they explain nothing. */
 static double multiplier_limit(const hybrid_plan *plan, const hybrid_point *at) {
-    return HYBRID_INERTIA_IMPLAUSIBLE * hybrid_largest(plan->n_x, at->raw_gradient);
+    return HYBRID_ROUNDING_LAM_MAX * hybrid_norm_inf(plan->n_x, at->raw_gradient);
 }
 
 /* The largest violation of a row that counts: rounding explains 1e-2 of it at most. */
-static double of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
+static double violation_of_rows(const hybrid_form *form, const hybrid_point *at, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = HYBRID_ROUNDING_CAP / HYBRID_RESIDUALS_ROUNDING, found = 0.0;
-    hybrid_sizes_of_rows(plan, at, sizes);
+    hybrid_row_sizes(plan, at, sizes);
     for (int i = 0; i < plan->n_g; i++) {
-        double entry = hybrid_excess(1, at->raw_g + i, of->lbg + i, of->ubg + i);
-        widen(&found, counted(entry, hybrid_min(sizes[i], limit)));
+        double entry = hybrid_max_violation(1, at->raw_g + i, of->lbg + i, of->ubg + i);
+        raise_to(&found, counted(entry, hybrid_min(sizes[i], limit)));
     }
     return found;
 }
 
-/* The largest entry of the slope that counts: multipliers explain rounding only as far as they
- * are needed to balance the objective's slope, and beyond that they hide it: an entry is no smaller
- * than the rounding of its implausible terms. */
-static double of_slope(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
-                       const double *lam_g, const double *slope, double *sizes) {
+/* The largest entry of the slope that counts. Multipliers explain rounding only as far as they are
+ * needed to balance the objective's slope; beyond that they hide it. So an entry is no smaller than
+ * the rounding of its implausible terms. */
+static double stationarity_of(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                              const double *lam_g, const double *slope, double *sizes) {
     const hybrid_plan *plan = form->plan;
     double limit = multiplier_limit(plan, at);
     double found = 0.0;
@@ -57,14 +57,15 @@ static double of_slope(const hybrid_form *form, const hybrid_point *at, const do
         sizes[plan->J_cols[k]] += fabs(at->raw_J[k]) * fabs(lam_g[plan->J_rows[k]]);
     for (int i = 0; i < plan->n_x; i++) {
         double size = fabs(at->raw_gradient[i]) + sizes[i];
-        widen(&found, counted(slope[i], hybrid_min(size, limit) + at->inner));
-        if (!(sizes[i] <= limit)) widen(&found, HYBRID_FORM_ROOM * sizes[i]);
+        raise_to(&found, counted(slope[i], hybrid_min(size, limit) + at->inner));
+        if (!(sizes[i] <= limit)) raise_to(&found, HYBRID_FORM_ROOM * sizes[i]);
     }
     return found;
 }
 
-double hybrid_products(int count, const double *value, const double *lower, const double *upper,
-                       const double *lam, const double *steep, const double *sizes, double limit) {
+double hybrid_complementarity(int count, const double *value, const double *lower,
+                              const double *upper, const double *lam, const double *steep,
+                              const double *sizes, double limit) {
     double found = 0.0;
     for (int i = 0; i < count; i++) {
         double bound, distance, Aty, size;
@@ -76,47 +77,47 @@ double hybrid_products(int count, const double *value, const double *lower, cons
         if (!isinf(bound) && Aty <= limit && distance <= HYBRID_FORM_ROOM * size &&
             isfinite(size))
             distance = 0.0;
-        widen(&found, fabs(lam[i]) * distance);
+        raise_to(&found, fabs(lam[i]) * distance);
     }
     return found;
 }
 
-/* The largest product of a multiplier and the violation of its equation, of implausible ones: so much
- * of f they trade for the violation, as where equations depend on each other at feasible points
- * alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
-static double of_equations(const hybrid_form *form, const hybrid_point *at, const double *lam_g,
-                           const double *steep, double limit) {
+/* The largest product of a multiplier and the violation of its equation, for implausible
+ * multipliers. They trade so much of f for the violation, as if equations depend on each other at
+ * feasible points alone. `steep`: the largest entry of each row of J; NULL: of any multipliers. */
+static double products_of_equations(const hybrid_form *form, const hybrid_point *at,
+                                    const double *lam_g, const double *steep, double limit) {
     const hybrid_numbers *of = form->numbers;
     double found = 0.0;
     for (int i = 0; i < form->plan->n_g; i++)
         if (of->lbg[i] == of->ubg[i] && (!steep || !(fabs(lam_g[i]) * steep[i] <= limit)))
-            widen(&found, fabs(lam_g[i] * (at->raw_g[i] - of->lbg[i])));
+            raise_to(&found, fabs(lam_g[i] * (at->raw_g[i] - of->lbg[i])));
     return found;
 }
 
-/* That for variables and rows, of plausible multipliers. */
-static double of_complementarity(const hybrid_form *form, const hybrid_point *at,
-                                 const double *lam_x, const double *lam_g, double *steep,
-                                 double *sizes) {
+/* The largest product of variables and rows that counts, with plausible multipliers. */
+static double products_of(const hybrid_form *form, const hybrid_point *at, const double *lam_x,
+                          const double *lam_g, double *steep, double *sizes) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     double limit = multiplier_limit(plan, at);
     double by_x, by_g;
-    memset(steep, 0, (size_t)plan->n_g * sizeof(double));
+    hybrid_zero(plan->n_g, steep);
     for (int k = 0; k < plan->nnz_J; k++)
         if (fabs(at->raw_J[k]) > steep[plan->J_rows[k]])
             steep[plan->J_rows[k]] = fabs(at->raw_J[k]);
-    hybrid_sizes_of_rows(plan, at, sizes);
-    by_x = hybrid_products(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, limit);
-    by_g = hybrid_products(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, steep, sizes, limit);
-    widen(&by_g, of_equations(form, at, lam_g, steep, limit));
+    hybrid_row_sizes(plan, at, sizes);
+    by_x = hybrid_complementarity(plan->n_x, at->x, of->lbx, of->ubx, lam_x, 0, 0, limit);
+    by_g =
+        hybrid_complementarity(plan->n_g, at->raw_g, of->lbg, of->ubg, lam_g, steep, sizes, limit);
+    raise_to(&by_g, products_of_equations(form, at, lam_g, steep, limit));
     return by_x > by_g ? by_x : by_g;
 }
 
 double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const double *W,
                       const double *D, const int *pinned, const double *dw) {
     const hybrid_plan *plan = form->plan;
-    const double rounding = HYBRID_EXACT * (1.0 + hybrid_largest(plan->n, from->w));
+    const double rounding = HYBRID_STEP_ROUNDING * (1.0 + hybrid_norm_inf(plan->n, from->w));
     double found = 0.0;
     if (form->functions->secants) return 0.0; /* their curvature may be too large */
     for (int i = 0; i < plan->n; i++) {
@@ -129,12 +130,12 @@ double hybrid_settled(const hybrid_form *form, const hybrid_point *from, const d
             if (plan->W_rows[k] == i) own = fabs(W[k]);
             sum += fabs(W[k]) * fabs(from->w[plan->W_rows[k]]);
         }
-        if (!(pinned && pinned[i]) && !(D && D[i] > own)) widen(&found, sum);
+        if (!(pinned && pinned[i]) && !(D && D[i] > own)) raise_to(&found, sum);
     }
     return found / form->scale_f;
 }
 
-/* Which residuals are in doubt. */
+/* Residuals in doubt. */
 enum { ROWS = 1, SLOPE = 2, PRODUCTS = 4 };
 
 int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, const double *lam_g,
@@ -144,20 +145,20 @@ int hybrid_may_be_rounding(const hybrid_form *form, const hybrid_point *at, cons
     const int rows = found->feasibility > of->feasibility;
     const int slope = found->stationarity > of->stationarity;
     const int products = found->complementarity > of->complementarity;
-    const double of_lam = hybrid_sum(plan->n_g, lam_g);
+    const double of_lam = hybrid_norm1(plan->n_g, lam_g);
     double of_x, of_g;
     int doubtful = 0;
     /* Terms of lam_x are no larger together where they balance these. */
     if (2.0 * HYBRID_FORM_ROOM * at->sum_J * of_lam > of->stationarity) doubtful |= SLOPE;
-    if (!products && of_equations(form, at, lam_g, 0, 0.0) > of->complementarity)
+    if (!products && products_of_equations(form, at, lam_g, 0, 0.0) > of->complementarity)
         doubtful |= PRODUCTS;
     if (!rows && !slope && !products) return doubtful;
-    of_x = hybrid_sum(plan->n_x, at->x);
-    of_g = hybrid_sum(plan->n_g, at->raw_g);
+    of_x = hybrid_norm1(plan->n_x, at->x);
+    of_g = hybrid_norm1(plan->n_g, at->raw_g);
     if (rows && !(found->feasibility > HYBRID_RESIDUALS_ROUNDING * (at->sum_J * of_x + of_g)))
         doubtful |= ROWS;
     if (slope) {
-        double terms = at->sum_J * of_lam + hybrid_sum(plan->n_x, at->raw_gradient);
+        double terms = at->sum_J * of_lam + hybrid_norm1(plan->n_x, at->raw_gradient);
         if (at->inner > 0.0 || !(found->stationarity > 2.0 * HYBRID_RESIDUALS_ROUNDING * terms))
             doubtful |= SLOPE;
     }
@@ -174,12 +175,12 @@ void hybrid_subtract_rounding(const hybrid_form *form, const hybrid_point *at, c
                               const double *lam_g, double *slope, double *sizes,
                               hybrid_residuals *found) {
     const int doubtful = hybrid_may_be_rounding(form, at, lam_g, found);
-    if (doubtful & ROWS) found->feasibility = of_rows(form, at, sizes);
+    if (doubtful & ROWS) found->feasibility = violation_of_rows(form, at, sizes);
     if (doubtful & SLOPE) {
-        double entry = of_slope(form, at, lam_x, lam_g, slope, sizes);
+        double entry = stationarity_of(form, at, lam_x, lam_g, slope, sizes);
         if (found->stationarity > form->numbers->stationarity || entry > found->stationarity)
             found->stationarity = entry;
     }
     if (doubtful & PRODUCTS)
-        found->complementarity = of_complementarity(form, at, lam_x, lam_g, slope, sizes);
+        found->complementarity = products_of(form, at, lam_x, lam_g, slope, sizes);
 }

@@ -1,19 +1,18 @@
-/* How the standard form of a solve begins: its numbers are checked, f and the rows scaled by
- * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8), bounds
- * scaled and widened, and the first w made. */
+/* The standard form of a solve at its start. Its numbers are checked; f and the rows are scaled by
+ * min(1, 100/|largest derivative at the start|) (Waechter and Biegler 2006, section 3.8). Bounds
+ * are scaled and widened, and the first w is made. */
 #include <math.h>
-#include <string.h>
 
 #include "problem/problem.h"
 
-/* Whether a pair of bounds leaves no value between them. */
+/* Returns whether a pair of bounds leaves no value between them. */
 static int crossed(double lower, double upper) {
     return !(lower <= upper) | (lower == INFINITY) | (upper == -INFINITY);
 }
 
-/* Whether the numbers are such as can be solved with, and the bounds of the kinds that the plan
- * was made for. Returns a status. */
-static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
+/* Checks that the numbers can be solved with, and that the bounds are of the plan's kinds. Returns
+ * a status. */
+static int check_numbers(const hybrid_plan *plan, const hybrid_numbers *of) {
     int bad = 0, other = 0;
     for (int i = 0; i < plan->n_x; i++) {
         double lower = of->lbx[i], upper = of->ubx[i];
@@ -34,11 +33,12 @@ static int sound(const hybrid_plan *plan, const hybrid_numbers *of) {
 }
 
 static double scale_of(double steepest) {
-    if (!(steepest > HYBRID_FORM_SCALE_GOAL)) return 1.0;
-    return hybrid_between(HYBRID_FORM_SCALE_GOAL / steepest, HYBRID_FORM_LEAST_SCALE, 1.0);
+    if (!(steepest > HYBRID_FORM_G_MAX)) return 1.0;
+    return hybrid_clamp(HYBRID_FORM_G_MAX / steepest, HYBRID_FORM_SCALE_MIN, 1.0);
 }
 
-void hybrid_steepness(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
+/* The largest entry of each row of A at the start, unscaled. */
+static void largest_entries(const hybrid_plan *plan, const hybrid_point *start, double *of_row) {
     for (int i = 0; i < plan->m; i++) of_row[i] = 0.0;
     for (int k = 0; k < plan->kept_A; k++) {
         double size = fabs(start->raw_J[plan->A_of_J[k]]);
@@ -56,18 +56,17 @@ static void make_scales(hybrid_form *form, const hybrid_point *start) {
     form->scale_f = scale_of(steepest);
     /* With every variable and every row these are in their places: their numbers increase. */
     form->plain = form->scale_f == 1.0 && plan->n_free == plan->n_x && plan->m == plan->n_g &&
-                  !form->numbers->perturbed;
+                  !form->perturbed;
     for (int i = 0; i < plan->m; i++) form->scale_c[i] = 1.0;
-    if (form->unscaled || hybrid_largest(plan->nnz_J, start->raw_J) <= HYBRID_FORM_SCALE_GOAL)
-        return;
-    hybrid_steepness(plan, start, form->scale_c);
+    if (form->unscaled || hybrid_norm_inf(plan->nnz_J, start->raw_J) <= HYBRID_FORM_G_MAX) return;
+    largest_entries(plan, start, form->scale_c);
     for (int i = 0; i < plan->m; i++) {
         form->scale_c[i] = scale_of(form->scale_c[i]);
         form->plain &= form->scale_c[i] == 1.0;
     }
 }
 
-/* How far a relaxation moves a bound. */
+/* The distance by which a relaxation moves a bound. */
 static double widening(double bound, double relaxation, double most) {
     return hybrid_min(relaxation * hybrid_max(fabs(bound), 1.0), most);
 }
@@ -78,7 +77,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     const hybrid_numbers *of = form->numbers;
     for (int i = 0; i < plan->m; i++) {
         int row = plan->row_at[i];
-        double value = of->perturbed ? start->raw_g[row] : of->lbg[row];
+        double value = form->perturbed ? start->raw_g[row] : of->lbg[row];
         form->target[i] = plan->kind_g[row] == HYBRID_EQUAL ? value * form->scale_c[i] : 0.0;
     }
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, of->lbx, form->lower);
@@ -90,7 +89,7 @@ static void make_bounds(hybrid_form *form, const hybrid_point *start) {
     }
     for (int i = 0; i < plan->n && form->relaxation > 0.0; i++) {
         int slack = i - plan->n_free;
-        double most = HYBRID_FORM_WIDEST * of->feasibility;
+        double most = HYBRID_FORM_RELAXATION_MAX * of->feasibility;
         if (slack >= 0) most *= form->scale_c[plan->slack_row[slack]];
         form->lower[i] -= widening(form->lower[i], form->relaxation, most);
         form->upper[i] += widening(form->upper[i], form->relaxation, most);
@@ -110,45 +109,45 @@ void hybrid_find_bounds(hybrid_form *form) {
 
 /* The functions at the start; where they are not defined there, at one that is moved into its
  * bounds, then a little off them. Returns 0, or 1 where they are not defined anywhere of these. */
-static int place(hybrid_form *form, hybrid_point *start) {
+static int evaluate_start(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    if (!hybrid_first_at(form, start)) return 0;
+    if (!hybrid_call_first(form, start)) return 0;
     if (!form->placing) return 1;
-    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
-    if (!hybrid_first_at(form, start)) return 0;
+    hybrid_copy(plan->n_x, form->clipped, start->x);
+    if (!hybrid_call_first(form, start)) return 0;
     for (int i = 0; i < plan->n_x; i++) {
         double lower = of->lbx[i], upper = of->ubx[i];
-        double room = HYBRID_FORM_OFF * hybrid_min(upper - lower, 1.0);
-        form->clipped[i] = hybrid_between(form->clipped[i], lower + room, upper - room);
+        double room = HYBRID_FORM_START_INSIDE * hybrid_min(upper - lower, 1.0);
+        form->clipped[i] = hybrid_clamp(form->clipped[i], lower + room, upper - room);
     }
-    memcpy(start->x, form->clipped, (size_t)plan->n_x * sizeof(double));
-    return hybrid_first_at(form, start);
+    hybrid_copy(plan->n_x, form->clipped, start->x);
+    return hybrid_call_first(form, start);
 }
 
-void hybrid_first_w(const hybrid_form *form, hybrid_point *start) {
+void hybrid_initial_w(const hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     hybrid_gather(plan->n_free, plan->n_x, plan->free_at, form->clipped, start->w);
     for (int k = 0; k < plan->n_slack; k++) {
         int i = plan->slack_row[k];
         start->w[plan->n_free + k] =
-            hybrid_between(start->raw_g[plan->row_at[i]] * form->scale_c[i],
-                           form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
+            hybrid_clamp(start->raw_g[plan->row_at[i]] * form->scale_c[i],
+                         form->lower[plan->n_free + k], form->upper[plan->n_free + k]);
     }
 }
 
 int hybrid_make_form(hybrid_form *form, hybrid_point *start) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
-    int status = sound(plan, of);
+    int status = check_numbers(plan, of);
     if (status) return status;
-    hybrid_clip(plan->n_x, of->x0, of->lbx, of->ubx, form->clipped);
-    memcpy(start->x, of->x0, (size_t)plan->n_x * sizeof(double));
+    hybrid_clamp_vector(plan->n_x, of->x0, of->lbx, of->ubx, form->clipped);
+    hybrid_copy(plan->n_x, of->x0, start->x);
     for (int i = 0; i < plan->n_x && plan->n_free < plan->n_x; i++)
         if (plan->kind_x[i] == HYBRID_EQUAL) start->x[i] = form->clipped[i];
-    if (place(form, start)) return HYBRID_UNDEFINED;
+    if (evaluate_start(form, start)) return HYBRID_UNDEFINED;
     make_scales(form, start);
     make_bounds(form, start);
-    hybrid_first_w(form, start);
+    hybrid_initial_w(form, start);
     return HYBRID_SOLVED;
 }

@@ -21,7 +21,7 @@ void hybrid_place_point(const hybrid_plan *plan, hybrid_arena *arena, hybrid_poi
     point->out =
         hybrid_allocate(arena, 1 + plan->nnz_gradient + plan->nnz_g + plan->nnz_J + slacks);
     point->raw_J = point->out ? point->out + 1 + plan->nnz_gradient + plan->nnz_g : 0;
-    /* Where nothing is left out of them they lie in what the first function writes. */
+    /* If nothing is left out of them, they lie in the output of the first function. */
     point->raw_gradient = plan->nnz_gradient < plan->n_x ? hybrid_allocate(arena, plan->n_x)
                           : point->out                   ? point->out + 1
                                                          : 0;
@@ -52,18 +52,18 @@ double hybrid_time(const hybrid_functions *functions) {
     return functions->now ? functions->now() : 0.0;
 }
 
-int hybrid_late(const hybrid_functions *functions, double until) {
+int hybrid_is_late(const hybrid_functions *functions, double until) {
     return until < INFINITY && hybrid_time(functions) >= until;
 }
 
 /* Nonzeros of a column to their places, which increase; nothing where they lie there. */
 static void spread(int count, int size, const int *at, const double *from, double *to) {
     if (count == size) return;
-    memset(to, 0, (size_t)size * sizeof(double));
+    hybrid_zero(size, to);
     for (int k = 0; k < count; k++) to[at[k]] = from[k];
 }
 
-int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
+int hybrid_call_first(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     const double *out = point->out;
@@ -73,7 +73,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
     form->answer->in_firsts += hybrid_time(functions) - began;
     if (failed) return 1;
     if (!hybrid_all_finite(1 + plan->nnz_gradient + plan->nnz_g, out)) return 1;
-    point->sum_J = hybrid_sum(plan->nnz_J, point->raw_J);
+    point->sum_J = hybrid_norm1(plan->nnz_J, point->raw_J);
     if (!isfinite(point->sum_J) && !hybrid_all_finite(plan->nnz_J, point->raw_J)) return 1;
     point->raw_f = *out++;
     spread(plan->nnz_gradient, plan->n_x, plan->gradient_at, out, point->raw_gradient);
@@ -82,7 +82,7 @@ int hybrid_first_at(hybrid_form *form, hybrid_point *point) {
 }
 
 /* Calls the function of the values alone, likewise. */
-static int values_at(hybrid_form *form, hybrid_point *point) {
+static int call_values(hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_functions *functions = form->functions;
     double *out = point->out, *g = out + 1 + plan->nnz_gradient;
@@ -103,13 +103,13 @@ static void user_x(const hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     const hybrid_numbers *of = form->numbers;
     if (plan->n_free == plan->n_x) {
-        hybrid_clip(plan->n_x, point->w, of->lbx, of->ubx, point->x);
+        hybrid_clamp_vector(plan->n_x, point->w, of->lbx, of->ubx, point->x);
         return;
     }
-    memcpy(point->x, form->clipped, (size_t)plan->n_x * sizeof(double));
+    hybrid_copy(plan->n_x, form->clipped, point->x);
     for (int i = 0; i < plan->n_free; i++) {
         int k = plan->free_at[i];
-        point->x[k] = hybrid_between(point->w[i], of->lbx[k], of->ubx[k]);
+        point->x[k] = hybrid_clamp(point->w[i], of->lbx[k], of->ubx[k]);
     }
 }
 
@@ -136,14 +136,13 @@ static void scale_values(const hybrid_form *form, hybrid_point *point) {
         point->c[plan->slack_row[k]] -= point->w[plan->n_free + k];
 }
 
-/* And their derivatives. */
+/* The user's derivatives in the form's units. */
 static void scale_derivatives(const hybrid_form *form, hybrid_point *point) {
     const hybrid_plan *plan = form->plan;
     point->gradient = form->plain && !plan->n_slack ? point->raw_gradient : point->own_gradient;
     point->A = form->plain ? point->raw_J : point->own_A;
     if (form->plain) { /* the same bits, where they lie */
-        if (plan->n_slack)
-            memcpy(point->gradient, point->raw_gradient, (size_t)plan->n_x * sizeof(double));
+        if (plan->n_slack) hybrid_copy(plan->n_x, point->raw_gradient, point->gradient);
     } else {
         for (int i = 0; i < plan->n_free; i++)
             point->gradient[i] = form->scale_f * point->raw_gradient[plan->free_at[i]];
@@ -155,7 +154,7 @@ static void scale_derivatives(const hybrid_form *form, hybrid_point *point) {
 }
 
 void hybrid_move_slacks(const hybrid_plan *plan, const hybrid_point *at, double *w) {
-    hybrid_set(plan->n, at->w, w);
+    hybrid_copy(plan->n, at->w, w);
     for (int k = 0; k < plan->n_slack; k++) w[plan->n_free + k] += at->c[plan->slack_row[k]];
 }
 
@@ -165,24 +164,24 @@ int hybrid_evaluate(hybrid_form *form, hybrid_point *point, const double *known_
     point->inner = 0.0;
     user_x(form, point);
     known = known_x && !memcmp(known_x, point->x, (size_t)plan->n_x * sizeof(double));
-    if (!known && hybrid_first_at(form, point)) return 1;
+    if (!known && hybrid_call_first(form, point)) return 1;
     point->partial = 0;
     scale_values(form, point);
     scale_derivatives(form, point);
     return 0;
 }
 
-int hybrid_evaluate_trial(hybrid_form *form, hybrid_point *point) {
+int hybrid_evaluate_values(hybrid_form *form, hybrid_point *point) {
     if (!form->functions->values) return hybrid_evaluate(form, point, 0);
     point->inner = 0.0;
     user_x(form, point);
-    if (values_at(form, point)) return 1;
+    if (call_values(form, point)) return 1;
     scale_values(form, point);
     return 0;
 }
 
 /* Calls the second function. */
-static int second(hybrid_form *form, const hybrid_point *at, const double *lam, double *H) {
+static int call_second(hybrid_form *form, const hybrid_point *at, const double *lam, double *H) {
     const hybrid_functions *functions = form->functions;
     double began = hybrid_time(functions);
     int failed = functions->second(functions->self, at->x, lam, form->numbers->p, H);
@@ -196,13 +195,13 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
     const hybrid_plan *plan = form->plan;
     hybrid_secants *secants = form->functions->secants;
     const double scale = objective * form->scale_f, by = secants ? 1.0 : scale;
-    if (!secants && form->plain && objective == 1.0) return second(form, at, y, W);
-    memset(form->lam, 0, (size_t)plan->n_g * sizeof(double));
+    if (!secants && form->plain && objective == 1.0) return call_second(form, at, y, W);
+    hybrid_zero(plan->n_g, form->lam);
     for (int i = 0; i < plan->m; i++) form->lam[plan->row_at[i]] = y[i] * form->scale_c[i] / by;
     if (secants) {
-        hybrid_remember(plan, at, secants);
+        hybrid_add_secant_point(plan, at, secants);
         hybrid_secant_hessian(plan, secants, scale, form->lam, form->H, &form->low_rank);
-    } else if (second(form, at, form->lam, form->H)) {
+    } else if (call_second(form, at, form->lam, form->H)) {
         return 1;
     }
     for (int k = 0; k < plan->nnz_W; k++) W[k] = by * form->H[plan->W_of_H[k]];
@@ -212,7 +211,7 @@ int hybrid_hessian(hybrid_form *form, const hybrid_point *at, const double *y, d
 int hybrid_curvature(hybrid_form *form, const hybrid_point *at, const double *y, double *W) {
     if (form->functions->secants) { /* the rows' part alone is not known */
         form->low_rank.rank = 0;
-        memset(W, 0, (size_t)form->plan->nnz_W * sizeof(double));
+        hybrid_zero(form->plan->nnz_W, W);
         return 0;
     }
     return hybrid_hessian(form, at, y, DBL_EPSILON, W); /* what is left of f is rounding */
@@ -227,8 +226,8 @@ int hybrid_multipliers_in(const hybrid_form *form, double *y, double *z_lower, d
     hybrid_gather(plan->m, plan->n_g, plan->row_at, of->lam_g0, y);
     for (int i = 0; i < plan->m && !form->plain; i++)
         y[i] = y[i] * form->scale_f / form->scale_c[i];
-    memset(z_lower, 0, (size_t)plan->n * sizeof(double));
-    memset(z_upper, 0, (size_t)plan->n * sizeof(double));
+    hybrid_zero(plan->n, z_lower);
+    hybrid_zero(plan->n, z_upper);
     for (int i = 0; i < plan->n; i++) {
         /* A slack is stationary where z_upper - z_lower is the y of its row. */
         double net = i < n_free ? of->lam_x0[plan->free_at[i]] * form->scale_f
@@ -248,11 +247,11 @@ void hybrid_multipliers_out(const hybrid_form *form, const hybrid_point *at, con
                             double *lam_g) {
     const hybrid_plan *plan = form->plan;
     if (form->plain) {
-        memcpy(lam_g, y, (size_t)plan->m * sizeof(double));
+        hybrid_copy(plan->m, y, lam_g);
         for (int i = 0; i < plan->n_x; i++) lam_x[i] = z_upper[i] - z_lower[i];
         return;
     }
-    memset(lam_g, 0, (size_t)plan->n_g * sizeof(double));
+    hybrid_zero(plan->n_g, lam_g);
     for (int i = 0; i < plan->m; i++)
         lam_g[plan->row_at[i]] = y[i] * form->scale_c[i] / form->scale_f;
     if (plan->n_free < plan->n_x) {
