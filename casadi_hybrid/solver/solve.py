@@ -66,6 +66,7 @@ CAUSES = {
 }
 """Causes of a stalled iteration by ``hybrid_answer.cause``."""
 _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
+_FINAL = PointStatus.KKT_POINT, PointStatus.UNDEFINED
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
 BARRIER = "hybrid (barrier)"
 """Name of the method in a result."""
@@ -94,7 +95,6 @@ def end_of(run: Solved) -> Ending:
         detail = f"iteration {said.ended}: {error}"
     elif said.cause:
         detail = f"iteration {said.ended}: {CAUSES[said.cause]}"
-    evaluations = {"first": said.firsts, "values": said.values, "second": said.seconds}
     return Ending(
         stop=stop,
         point=point,
@@ -102,7 +102,12 @@ def end_of(run: Solved) -> Ending:
         detail=detail,
         error=error,
         iterations=said.steps,
-        evaluations=evaluations | {"undefined": said.undefined},
+        evaluations={
+            "first": said.firsts,
+            "values": said.values,
+            "second": said.seconds,
+            "undefined": said.undefined,
+        },
         elapsed=said.elapsed,
         seconds={"first": said.in_firsts, "values": said.in_values, "second": said.in_seconds},
         method=BARRIER,
@@ -151,8 +156,7 @@ def result_of(run: Solved) -> Result:
 def last_of(run: Solved) -> dict[str, Any]:
     """Start of a solve that continues this one: the last iterate at a limit, else x."""
     arrays, point = run.arrays, POINTS[run.said.point]
-    unfinished = point not in (PointStatus.KKT_POINT, PointStatus.UNDEFINED)
-    if unfinished and STOPS[run.said.stop] in _LIMITS:
+    if STOPS[run.said.stop] in _LIMITS and point not in _FINAL:
         last, n = arrays["last"], run.problem.n
         return {"x0": last[:n], "lam_x0": last[n : 2 * n], "lam_g0": last[2 * n :]}
     return {"x0": arrays["x"], "lam_x0": arrays["lam_x"], "lam_g0": arrays["lam_g"]}
