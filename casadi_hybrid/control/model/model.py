@@ -273,8 +273,10 @@ class Model:
         columns = []
         for signal in moving.values():
             for limit, value in zip(signal.moved, (signal.lower, signal.upper), strict=True):
-                repeated = limit is not None and ca.repmat(limit, signal.size // limit.numel(), 1)
-                columns.append(ca.DM(value) if limit is None else repeated)
+                if limit is None:
+                    columns.append(ca.DM(value))
+                else:
+                    columns.append(ca.repmat(limit, signal.size // limit.numel(), 1))
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
     def limits_by(self, p: Any) -> dict[str, tuple[Array, Array]]:

@@ -78,8 +78,8 @@ def steady(
         raise InputError(f"model must be a Model, got {type(model).__name__}")
     start: dict[str, Any] = {}
     for kind in KINDS:
-        column_of = first_guess(model, kind)
-        start |= {name: column_of[where] for name, where in model.places(kind).items()}
+        guesses = first_guess(model, kind)
+        start |= {name: guesses[where] for name, where in model.places(kind).items()}
     values = dict(model.values)
     for name, value in by_name(parameters, "parameters").items():
         size = known(name, model.signals["parameter"], "parameter").size
@@ -98,8 +98,8 @@ def steady(
     symbols: dict[str, Any] = {}
     for name, s in signals.items():
         value = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
-        sides_of = start[name], s.lower, s.upper
-        begin, lower, upper = (np.where(np.isnan(value), side, value) for side in sides_of)
+        free = start[name], s.lower, s.upper
+        begin, lower, upper = (np.where(np.isnan(value), default, value) for default in free)
         symbols[name] = assembly.variable(name, replace(s, lower=lower, upper=upper), [0], begin)
         assembly.cost += 0.5 * ca.sumsqr((symbols[name] - begin) / s.scale)
     parts = ([symbols[name] for name in model.signals[kind]] for kind in KINDS)

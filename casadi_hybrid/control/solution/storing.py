@@ -96,10 +96,10 @@ class Saved(ByName):
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
-        labels_of = (
+        changeable = (
             f"{prefix}{n}" for prefix, part in ocp.prefixed.items() for n in part.limitable
         )
-        for label in labels_of:
+        for label in changeable:
             pair: Any = self.limits.get(label, ())
             if len(pair) and not np.array_equal(program.limits.get(label, ()), pair):
                 program = program.with_limits(label, *pair)  # changed by hand

@@ -326,8 +326,8 @@ def _points(horizon: Horizon, kind: str, fractions: Array, each_interval: int) -
     rows = [horizon.assembly.kind(0, horizon.N * each_interval)]
     signals = horizon.model.signals[kind] if each_interval else {}
     for name, signal in signals.items():
-        rows_of = horizon.guess[name]
-        start = np.stack([np.interp(fractions, horizon.fractions, row) for row in rows_of])
+        guess = horizon.guess[name]
+        start = np.stack([np.interp(fractions, horizon.fractions, row) for row in guess])
         stages = horizon.stages(repeat=each_interval)
         rows.append(horizon.unknown(signal, stages, start, each_interval, "inside"))
     return ca.vertcat(*rows)
