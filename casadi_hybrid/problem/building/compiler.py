@@ -198,8 +198,10 @@ def processor() -> str:
     """Lines with the name and the instruction sets of this processor, if they are known."""
     try:
         if sys.platform == "darwin":
-            options = {"capture_output": True, "text": True, "timeout": _SECONDS}
-            return str(subprocess.run(_SYSCTL, check=False, **options).stdout)
+            process = subprocess.run(
+                _SYSCTL, check=False, capture_output=True, text=True, timeout=_SECONDS
+            )
+            return process.stdout
         first, _, _ = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")
         return "\n".join(_LINES.findall(first))
     except (OSError, subprocess.TimeoutExpired):
