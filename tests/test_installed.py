@@ -108,6 +108,16 @@ def test_the_flags_of_a_wheel_keep_bits_as_those_of_a_problem_do():
     assert {folder for folder, _ in hatch_build.LIBRARIES.values()} == set(library.SOURCES)
 
 
+def test_git_ignores_no_file_of_the_package():
+    # hatchling leaves out what .gitignore names, also where git has the file.
+    wheel = pytest.importorskip("hatchling.builders.wheel")
+    root = Path(hatch_build.__file__).parent
+    files = {file.distribution_path for file in wheel.WheelBuilder(str(root)).recurse_included_files()}
+    package = (path for path in (root / "casadi_hybrid").rglob("*") if path.is_file())
+    ours = {str(path.relative_to(root)) for path in package if "__pycache__" not in path.parts}
+    assert {file for file in ours - files if "/_lib/" not in file} == set()
+
+
 def test_a_wheel_is_named_after_what_it_is_for(monkeypatch):
     assert hatch_build.tag_of([]) in hatch_build.TARGETS  # by zig: for any such machine
     assert hatch_build.tag_of(["cc"]).endswith(("x86_64", "aarch64", "arm64", "amd64"))
