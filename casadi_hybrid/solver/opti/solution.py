@@ -124,7 +124,7 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return write_page(self.result, self.explain, path)
 
     def stats(self) -> dict[str, Any]:
-        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
+        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.solver.nlpsol.solver.NlpSolver.stats` gives them."""
         return stats_of(self._run)
 
     def type_name(self) -> str:
