@@ -108,6 +108,16 @@ def test_the_flags_of_a_wheel_keep_bits_as_those_of_a_problem_do():
     assert {folder for folder, _ in hatch_build.LIBRARIES.values()} == set(library.SOURCES)
 
 
+def test_git_ignores_no_file_of_the_package():
+    # hatchling leaves out what .gitignore names, also where git has the file.
+    wheel = pytest.importorskip("hatchling.builders.wheel")
+    builder = wheel.WheelBuilder(str(ROOT))
+    included = {Path(file.distribution_path) for file in builder.recurse_included_files()}
+    files = {path.relative_to(ROOT) for path in (ROOT / "casadi_hybrid").rglob("*.*")}
+    lacking = [path for path in files - included if not {"_lib", "__pycache__"} & {*path.parts}]
+    assert lacking == []
+
+
 def test_a_wheel_is_named_after_what_it_is_for(monkeypatch):
     assert hatch_build.tag_of([]) in hatch_build.TARGETS  # by zig: for any such machine
     assert hatch_build.tag_of(["cc"]).endswith(("x86_64", "aarch64", "arm64", "amd64"))

@@ -98,6 +98,16 @@ def test_another_study_is_refused_and_fresh_replaces_it(tmp_path):
         assert record.units() == {}
 
 
+def test_a_study_of_an_earlier_version_is_refused_and_left_alone(tmp_path):
+    for name in ("study.json", "runs.csv"):
+        (tmp_path / name).write_text("hours of work")
+    with pytest.raises(InputError, match="earlier version"):
+        run(tmp_path, [1])
+    assert (tmp_path / "runs.csv").read_text() == "hours of work"
+    with opened_as(tmp_path, fresh=True) as record:
+        assert not record.units()
+
+
 def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path):
     path = tmp_path / "study.sqlite"
     path.write_text("n,m\n" * 100)

@@ -26,7 +26,7 @@ def nlpsol(
     the constraints first, other starts, bounds widened by 1e-8 relative. Iterations and times count
     all of them. Success is judged by the unscaled residuals with the bounds as given; rounding
     errors of cancelling terms do not count
-    (:func:`casadi_hybrid.problem.point.residuals.beyond_rounding`).
+    (:func:`casadi_hybrid.problem.rounding.beyond_rounding`).
 
     Args:
         name: name of the solver, for messages.

@@ -124,7 +124,10 @@ class OptiSolution(ca.OptiSol):  # type: ignore[misc]
         return write_page(self.result, self.explain, path)
 
     def stats(self) -> dict[str, Any]:
-        """Statistics under CasADi's keys, as :meth:`casadi_hybrid.NlpSolver.stats` gives them."""
+        """Statistics under CasADi's keys.
+
+        They are those of :meth:`casadi_hybrid.solver.nlpsol.solver.NlpSolver.stats`.
+        """
         return stats_of(self._run)
 
     def type_name(self) -> str:

@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from casadi_hybrid.utils.errors import InputError
-from casadi_hybrid.utils.output.files import FIGURES
 from casadi_hybrid.utils.inputs import one_of, positive
+from casadi_hybrid.utils.output.files import FIGURES
 
 Array = NDArray[np.float64]
 

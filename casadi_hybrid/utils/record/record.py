@@ -65,7 +65,8 @@ def opened(folder: Path, about: Mapping[str, Any], *, fresh: bool = False) -> It
         fresh: delete an earlier record.
 
     Raises:
-        InputError: if the folder cannot be written to, is in use, or holds another study.
+        InputError: if the folder cannot be written to, is in use, or holds another study, or one
+            of an earlier version.
     """
     path = writable(folder) / FILE
     # The system releases the lock when the process ends, also by a kill. Its own file leaves the
@@ -78,6 +79,8 @@ def opened(folder: Path, about: Mapping[str, Any], *, fresh: bool = False) -> It
                 f"{folder} is in use by another process; wait until it is done, or name another "
                 "folder"
             ) from None
+        if not fresh and not path.exists() and (folder / "study.json").exists():
+            raise InputError(f"{folder} holds a study of an earlier version; {_OTHER}")
         if fresh:
             for old in folder.glob(f"{FILE}*"):  # a kill leaves the log beside the file
                 old.unlink()

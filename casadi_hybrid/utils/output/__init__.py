@@ -1,0 +1,1 @@
+"""Text, files and figures that a user reads."""
