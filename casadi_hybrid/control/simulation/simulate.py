@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from casadi_hybrid.control.model.noise import covariance_of, draw, factor
 from casadi_hybrid.control.model.plant import Plant
@@ -24,6 +23,9 @@ from casadi_hybrid.control.simulation.record import (
 from casadi_hybrid.control.simulation.run import Run
 from casadi_hybrid.utils.errors import InputError, warn
 from casadi_hybrid.utils.inputs import count, is_callable, share
+from casadi_hybrid.utils.late import LateModule
+
+bar = LateModule("tqdm")
 
 
 def simulate(
@@ -133,7 +135,7 @@ def simulate(
     if u0 is not None and hasattr(controller, "applied"):
         controller.applied = wiring.u0
     x, before, applied, state = wiring.x0, wiring.u0, None, None
-    for k in tqdm(range(steps), "closed loop", disable=None if progress else True):
+    for k in bar.tqdm(range(steps), "closed loop", disable=None if progress else True):
         t = time + k * wiring.period
         x = disturbed(k, t, x)
         y = wiring.measure(x, np.zeros(0) if before is None else before, t)
