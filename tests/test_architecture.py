@@ -4,11 +4,11 @@ import ast
 import re
 import sys
 from collections.abc import Callable
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import casadi as ca
 import pytest
+from test_core_folders import circle
 
 import casadi_hybrid
 from casadi_hybrid.control import MPC, Model, OptimalControl
@@ -45,18 +45,6 @@ def imports(path: Path, known: dict[str, Path]) -> set[str]:
                 names.append(inner if is_module else str(node.module))
     ours = (name.removeprefix("casadi_hybrid.") for name in names if name.startswith("casadi_hyb"))
     return {name for name in ours if name in known and name}
-
-
-def circle(edges: set[tuple[str, str]]) -> str:
-    """A circle of the edges in words; empty without one."""
-    graph: dict[str, set[str]] = {}
-    for start, end in edges:
-        graph.setdefault(start, set()).add(end)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        return " imports ".join(error.args[1])
-    return ""
 
 
 KNOWN = modules()

@@ -10,7 +10,7 @@ import casadi_hybrid
 ROOT = Path(casadi_hybrid.__file__).parent / "core" / "src"
 FOLDERS = (
     "linear_algebra", "ldl", "problem", "primal_dual", "globalization", "feasibility", "active_set",
-    "trust_region", "barrier", "driver",
+    "barrier", "driver",
 )  # fmt: skip
 HEADERS = {"hybrid.h", "ldl.h", "constants.h"}  # for all folders
 INCLUDED = re.compile(r'^#include "([\w./]+)"', re.MULTILINE)
