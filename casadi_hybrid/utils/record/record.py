@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.utils.errors import InputError
+from casadi_hybrid.utils.late import LateModule
 from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.record.software import code_digest, versions
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    sqlite3 = LateModule("sqlite3")  # Monte Carlo comes with `control`, and records are rare
 
 FILE = "study.sqlite"
 Row = dict[str, Any]
