@@ -30,8 +30,9 @@ static int at_root(hybrid_phase *phase) {
  * multipliers lead to a root as a penalty does. */
 static void renew_multipliers(hybrid_phase *phase) {
     const int m = phase->plan->m;
-    const double largest = hybrid_norm_inf(m, phase->now.y);
+    double largest;
     if (!phase->state->rows_dependent || m > phase->plan->n) return;
+    largest = hybrid_norm_inf(m, phase->now.y);
     if (!(largest > phase->options->lam_most)) return;
     hybrid_least_squares_y(phase, &phase->at->of, phase->now.z_lower, phase->now.z_upper, largest,
                            phase->next.y);
