@@ -25,8 +25,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "casadi_hybrid"
 LIMIT = 300.0
-CONSTANTS, RULES, CLAIMS = "test_paper_constants.py", "test_rules.py", "test_design_claims.py"
-REPORTING, SETTLING = "test_reporting.py", "test_settling.py"
+CONSTANTS, RULES, CLAIMS = (
+    "paper/test_paper_constants.py",
+    "paper/test_rules.py",
+    "paper/test_design_claims.py",
+)
+REPORTING, SETTLING = "paper/test_tables_and_verdicts.py", "paper/test_settling.py"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import casadi as ca
 import pytest
 from hypothesis import settings
-from newer_casadi import left_out
+from support.newer_casadi import left_out
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.core.export.compare import STRICT
@@ -30,38 +30,27 @@ settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile("repeatable")
 
 
-# Files whose subject is not the last bit of a sum: interfaces, files, pictures, refusals, and the
-# scenarios, which take as long as a quarter of all other tests. Every other file is "numerical".
+# Folders and files whose subject is not the last bit of a sum: interfaces, files, pictures,
+# refusals, and the scenarios. Every other test is "numerical".
 NOT_NUMERICAL = {
-    "test_api",
-    "test_benchmark",
-    "test_breaks",
-    "test_cli",
-    "test_cli_verify",
-    "test_control_loop",
-    "test_control_model",
-    "test_control_refining",
-    "test_control_solution",
-    "test_control_steady",
-    "test_elements",
-    "test_control_versus",
-    "test_documentation",
+    "repository",
+    "cli",
     "test_building",
-    "test_installed",
-    "test_gallery",
+    "test_closed_loop",
+    "test_elements",
+    "test_equilibrium",
+    "test_figure_style",
     "test_inputs",
-    "test_many",
-    "test_notebooks",
-    "test_plotting",
+    "test_many_solves",
+    "test_mesh_refinement",
+    "test_model",
     "test_problem",
-    "test_report",
     "test_record",
+    "test_report",
     "test_result_and_log",
-    "test_scenarios",
-    "test_site",
     "test_settling",
+    "test_solution",
     "test_study",
-    "test_wheel_peers",
 }
 
 # Files that run what the pages and the notebooks show: `pytest -m pages` is all of them, and every
@@ -73,7 +62,7 @@ PAGES = {"test_documentation", "test_notebooks", "test_site"}
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the numerical tests; leave the slow studies out unless their marker is spoken of."""
     for item in items:
-        if item.path.stem not in NOT_NUMERICAL:
+        if not {item.path.stem, *item.path.parent.parts} & NOT_NUMERICAL:
             item.add_marker("numerical")
         if item.path.stem in PAGES:
             item.add_marker("pages")

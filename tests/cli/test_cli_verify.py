@@ -1,0 +1,316 @@
+"""``casadi-hybrid verify``, the examples of every command, and the completion of a shell."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from support.paths import DATA
+
+from casadi_hybrid import InputError
+from casadi_hybrid.cli import main
+from casadi_hybrid.cli.own import module_at, read
+from casadi_hybrid.cli.parser import EXAMPLES, GROUPS, make_parser
+
+HEAD = "import casadi as ca\nimport casadi_hybrid as ch\nx = ca.SX.sym('x', 2)\n"
+NLP = HEAD + "nlp = {'x': x, 'f': ca.sumsqr(x - 1), 'g': x[0] + x[1]}\n"
+NL = (DATA / "verified.nl").read_text("utf-8")
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="own.py"):
+        path = tmp_path / name
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def judged(place, capsys, *more):
+    code = main(["verify", place, "--json", *more])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "x"),
+    [
+        (NLP + "ubg = 1\n", "", [0.5, 0.5]),
+        (NLP + "lbg = 4\nlbx = [0, 2.5]\nx0 = [9, 9]\n", "", [1.5, 2.5]),
+        (NLP + "def plan():\n    return nlp, {'lbg': 4}\n", ":plan", [2, 2]),
+        (NLP + "mine = ch.nlpsol('mine', 'hybrid', nlp), {'ubg': 0}\n", ":mine", [0, 0]),
+        (HEAD + "problem = ch.Problem(x=x, f=ca.sumsqr(x), h=x[0] + x[1] - 2)\n", "", [1, 1]),
+        (
+            HEAD + "opti = ca.Opti()\ny, p = opti.variable(2), opti.parameter()\n"
+            "opti.minimize(ca.sumsqr(y - p))\nopti.subject_to(opti.bounded(0, y, p / 2))\n"
+            "opti.set_value(p, 3)\nopti.set_initial(y, 1)\n",
+            "",
+            [1.5, 1.5],
+        ),
+        (HEAD + "def problem():\n    return ch.Problem(x=x, f=ca.sumsqr(x + 2))\n", "", [-2, -2]),
+    ],
+)  # fmt: skip
+def test_a_problem_is_solved_and_judged_however_it_is_stated(written, capsys, text, name, x):
+    code, found = judged(written(text) + name, capsys)
+    assert code == 0
+    assert found["result"]["stop"] == "CONVERGED"
+    assert found["report"]["accepted"]
+    assert found["report"]["reference"]["relation"] == "SAME_POINT"
+    assert found["report"]["x"] == pytest.approx(x, abs=1e-5)
+
+
+CALLBACK = (
+    HEAD
+    + """
+class Sine(ca.Callback):
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.construct("sine", {"enable_fd": True})
+    def eval(self, arguments):
+        return [ca.sin(arguments[0])]
+sine = Sine()
+y = ca.MX.sym("y")
+def problem():
+    return {"x": y, "f": y**2 + sine(y)}
+"""
+)
+DATACLASS = (
+    """from __future__ import annotations
+from dataclasses import dataclass
+"""
+    + HEAD
+    + """
+@dataclass
+class Place:
+    at: float = 1.0
+def problem():
+    return {"x": x, "f": ca.sumsqr(x - Place().at)}
+"""
+)
+
+
+BALL = """
+from casadi_hybrid.control import *
+
+def ball(inner):
+    model = Model("ball")
+    model.state("height", upper=1, unit="m")
+    push = model.control("push", lower=-5, upper=5)
+    model.rates(height=model.state("speed"), speed=push - 9.81)
+    ocp = OptimalControl(model, duration=1, intervals=1, method=MultipleShooting(inner=inner))
+    ocp.initial(height=0)
+    ocp.final(height=0)
+    ocp.minimize("effort", integral=push**2)
+    return ocp
+
+def low():
+    return ball(1)
+
+ocp = ball(0)
+"""
+
+
+def test_an_optimal_control_problem_is_judged_between_its_grid_points_too(written, capsys):
+    """Thrown up to come down after a second without a push, a ball rises by g/8 = 1.226 m."""
+    path = written(BALL)
+    code, found = judged(path, capsys)
+    assert code == 1
+    (reason,) = found["report"]["findings"]
+    assert reason["category"] == "EXCEEDED_BETWEEN"
+    assert "height is 0.226 m above its limit 1 m" in reason["sentence"]
+    assert main(["verify", path + ":low"]) == 0
+    assert "ACCEPTED" in capsys.readouterr().out
+
+
+FOLLOWED = """
+model = Model("mass")
+x, u = model.state("x", upper=model.parameter("top", 9.0)), model.control("u")
+model.rates(x=u)
+ocp = OptimalControl(model, duration=2.0, intervals=2)
+ocp.initial(x=0)
+ocp.minimize("error", integral=(x - model.reference("goal")) ** 2 + 0.1 * u**2)
+mine = ocp, {"goal": 1.0, "top": 0.25, "x0": [-1]}
+"""
+
+
+def test_an_optimal_control_problem_is_solved_with_the_numbers_of_its_file(written, capsys):
+    path = written(BALL + FOLLOWED)
+    assert main(["verify", path]) == 2
+    asked = capsys.readouterr().err.partition("reference 'goal'; give it as goal=…")[2]
+    assert "in the file, problem = (ocp, {…}) with a dictionary" in asked
+    code, found = judged(path + ":mine", capsys)
+    assert (code, max(found["report"]["x"][::2])) == (0, pytest.approx(0.25, abs=1e-5))
+    assert main(["verify", written(BALL + FOLLOWED + "numbers = {'goal': 1.0}")]) == 0
+
+
+@pytest.mark.parametrize("name", ["", ":solver"])
+def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsys, name):
+    path = written(
+        HEAD + "p = ca.SX.sym('p')\n"
+        "nlp = {'x': x, 'p': p, 'f': ca.sumsqr(x - p)}\n"
+        "solver = ch.nlpsol('solver', 'hybrid', nlp)\n"
+        "numbers = {'x0': 1, 'p': 3, 'ubx': [2, 5]}\n"
+    )
+    assert main(["verify", path + name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["report"]["x"] == pytest.approx([2, 3])
+
+
+def test_a_dictionary_of_other_numbers_is_left_alone_and_a_misspelt_one_named(written, capsys):
+    assert main(["verify", written(NLP + "numbers = {'mass': 3}")]) == 0
+    assert main(["verify", written(NLP + "numbers = {'x0': 3, 'upx': 3}")]) == 2
+    assert "'upx' is no number of a solve; did you mean 'ubx'" in capsys.readouterr().err
+
+
+def test_what_lies_in_a_file_is_there_as_long_as_its_problem(written, capsys, tmp_path):
+    """A callback that only the file's module keeps, and a class that asks for the module."""
+    place = written(CALLBACK)
+    code, said = judged(place, capsys, "--no-ipopt")
+    assert code == 0
+    assert said["report"]["x"] == pytest.approx([-0.45018361], abs=1e-5)
+    assert main(["export", place, "--out", str(tmp_path / "out")]) == 2
+    assert "no C for 'sine', which is Python code (a ca.Callback)" in capsys.readouterr().err
+    code, said = judged(written(DATACLASS, "queue.py"), capsys, "--no-ipopt")
+    assert code == 0
+    assert said["report"]["x"] == pytest.approx([1, 1])
+
+
+def test_modules_of_files_are_not_pythons_own(written):
+    before = set(sys.modules)
+    places = [written(DATACLASS, name) for name in ("fractions.py", "casadi.py", "two.dots.py")]
+    found = [module_at(place) for place in (*places, places[0])]
+    names = [module.__name__ for module in found]
+    assert len(set(names)) == len(names)
+    assert all(sys.modules.pop(module.__name__) is module for module in found)
+    assert set(sys.modules) == before
+    with pytest.raises(ZeroDivisionError):
+        module_at(written("1 / 0\n"))
+    assert set(sys.modules) == before
+
+
+def test_a_file_of_ampl_is_solved_and_judged(written, capsys):
+    code, found = judged(written(NL, "hs.nl"), capsys)
+    assert code == 0
+    assert found["report"]["problem"] == "hs"
+    assert found["report"]["x"] == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+def test_the_table_has_both_solvers_and_each_verdict_is_printed_once(written, capsys):
+    assert main(["verify", written(NLP + "ubg = 1\nanswer = [0.5, 0.5]\n")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == [
+        "ended", "objective", "feasib.", "station.", "iterations", "time", "(s)", "beside",
+    ]  # fmt: skip
+    assert lines[1].split()[:2] == ["hybrid", "CONVERGED"]
+    assert lines[2].split()[:2] == ["IPOPT", "Solve_Succeeded"]
+    assert lines[3].split()[:2] == ["answer", "given"]
+    text = "\n".join(lines)
+    assert text.lower().count("accepted") == 2  # of the solve, and of the file's answer
+    assert "the answer of the file:\nACCEPTED" in text
+    assert "IPOPT from x" in text
+
+
+def test_rows_that_were_given_no_bound_are_told(written, capsys):
+    """CasADi's default is no bound: what was meant as an equation limits nothing."""
+    assert main(["verify", written(NLP), "--no-ipopt"]) == 0
+    verdict = capsys.readouterr().out.partition("ACCEPTED")[2].splitlines()
+    assert verdict[1].strip().startswith("No row of g has a bound: ")  # beside it
+    for given in ("lbg = 0\n", "ubg = 9\n"):
+        assert main(["verify", written(NLP + given), "--no-ipopt"]) == 0
+        assert "has a bound" not in capsys.readouterr().out
+
+
+def test_a_wrong_answer_in_the_file_is_rejected(written, capsys):
+    code, found = judged(written(NLP + "ubg = 1\nanswer = [1, 0]\n"), capsys)
+    assert code == 1
+    assert found["report"]["accepted"]
+    assert not found["answer"]["accepted"]
+
+
+def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
+    place = written(HEAD + "problem = ch.Problem(x=x, f=x[0], h=ca.sumsqr(x) + 1)\n")
+    assert main(["verify", place]) == 3
+    assert "h = 0 cannot be met on its own" in capsys.readouterr().out
+    code, found = judged(written(NLP + "ubg = 1\n"), capsys, "--max-iter", "1", "--no-ipopt")
+    assert (code, found["result"]["stop"]) == (3, "ITERATION_LIMIT")
+    assert found["report"]["restart"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        ("x = 1\n", "", "has no problem, nlp, opti or ocp; name what states it"),
+        (NLP, ":nlpp", "has no 'nlpp'; did you mean 'nlp'"),
+        (BALL, ":other", "known: ball, low, ocp"),  # what the file states, no imports
+        (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
+        (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),
+        (NLP + "a = nlp, 3\n", ":a", "must be a dictionary"),
+        ("1 / 0\n", "", r"\.py:1: .* raised ZeroDivisionError: division by zero"),
+        ("def ocp():\n    {}['k']\n", "", r"\.py:2: ocp of .*\.py raised KeyError: 'k'"),
+        ("def ocp(n, m=1): 0\n", "", "ocp of .* needs n; write a function there that needs nothin"),
+    ],
+)  # fmt: skip
+def test_a_file_without_a_problem_is_refused(written, text, name, message):
+    with pytest.raises(InputError, match=message):
+        read(written(text) + name)
+
+
+@pytest.mark.parametrize("command", [["verify"], ["export", "--out", "none"]])
+@pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module", "no_such_module:ocp"])
+def test_a_file_that_is_not_there_is_refused(name, command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, name]) == 2
+    assert "there is no" in capsys.readouterr().err
+
+
+# Help and completion.
+
+
+def test_every_command_has_examples_that_the_parser_takes():
+    assert set(EXAMPLES) == set(make_parser().commands.choices)
+    assert sorted(EXAMPLES) == sorted(sum(GROUPS.values(), ()))
+    parser = make_parser()
+    for name, lines in EXAMPLES.items():
+        for line in lines:
+            arguments, rest = parser.parse_known_args(shlex.split(line))
+            assert arguments.command == name
+            assert not rest or name == "run"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_help_shows_the_examples_a_line_each(name, capsys):
+    try:
+        main([name, "--help"])
+    except SystemExit as stop:
+        assert stop.code == 0  # noqa: PT017
+    out = capsys.readouterr().out.splitlines()
+    begin = out.index("examples:")
+    shown = [line.strip() for line in out[begin + 1 : begin + 1 + len(EXAMPLES[name])]]
+    assert shown == [f"casadi-hybrid {line}" for line in EXAMPLES[name]]
+
+
+@pytest.mark.parametrize(
+    ("line", "some"),
+    [
+        ("ver", {"verify"}),
+        ("study --cl", {"--cluster"}),
+        ("study --table ", {"csv", "parquet"}),
+        ("run cartp", {"cartpole"}),
+    ],
+)
+def test_a_shell_completes(line, some, tmp_path):
+    line = f"casadi-hybrid {line}"
+    asked = {
+        "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line,
+        "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words"),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "casadi_hybrid"]
+    subprocess.run(command, env=os.environ | asked, check=False)
+    assert {word.strip() for word in (tmp_path / "words").read_text().splitlines()} == some
+
+
+@pytest.mark.parametrize("sizes", [" 1000000000 1", " 2 1000000000", f" {'9' * 21} 0", " 2 C", ""])
+def test_a_header_that_its_file_belies_is_refused(written, capsys, sizes):
+    assert main(["verify", written(NL.replace(" 2 1", sizes, 1), "hs.nl")]) == 2
+    assert "hs.nl cannot be read: " in capsys.readouterr().err

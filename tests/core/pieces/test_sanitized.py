@@ -1,0 +1,102 @@
+"""Random solves and functions on C that was built with the address and behaviour sanitizers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cases.watched import ended
+from support.paths import ROOT
+
+from casadi_hybrid.core import evaluation as blocks
+from casadi_hybrid.core.evaluation.operations import SAME_BITS
+from casadi_hybrid.core.export.core import core_sources
+from casadi_hybrid.core.header import C
+
+pytestmark = pytest.mark.slow
+
+FLAGS = (
+    "-std=c99", "-O1", "-g", "-fPIC", "-shared", "-ffp-contract=off", "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", *SAME_BITS,
+)  # fmt: skip
+# What is read before it was written is a number that stands out; older compilers do not know this.
+PATTERN = "-ftrivial-auto-var-init=pattern"
+TAKEN = "    arena->used_doubles += count;\n"
+# Behind every piece that is handed out there is a piece that nobody may touch.
+GUARDED = """    arena->used_doubles += count + 4;
+    if (at) __asan_unpoison_memory_region(at, (size_t)count * sizeof(double)); /* of a run before */
+    if (at) __asan_poison_memory_region(at + count, 4 * sizeof(double));
+"""
+
+
+def sanitized(folder: Path, compiler: str, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    library = folder / "sanitized.so"
+    sources = sorted(name for name in files if name.endswith(".c"))
+    for flags in ((*FLAGS, PATTERN), FLAGS):
+        built = ended([compiler, *flags, *sources, "-o", str(library), "-lm"], cwd=folder)
+        if not built.returncode:
+            return library
+    pytest.skip(f"no sanitizers here: {built.stderr[-200:]}")
+
+
+def guarded_core() -> dict[str, str]:
+    files = core_sources()
+    assert files["problem.h"].count(TAKEN) == 1
+    text = files["problem.h"].replace(TAKEN, GUARDED)
+    files["problem.h"] = "#include <sanitizer/asan_interface.h>\n" + text
+    return files
+
+
+def runtime(compiler: str) -> str:
+    asked = [compiler, "-print-file-name=libasan.so"]
+    path = subprocess.check_output(asked, text=True).strip()
+    if not Path(path).is_absolute():
+        pytest.skip("no libasan.so to load before Python")
+    return path
+
+
+def run(script: str, library: Path, compiler: str, count: int) -> str:
+    """What a script prints that has gone well and through no sanitizer."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "tests"),
+        "LD_PRELOAD": runtime(compiler),
+        # Python's own objects are not freed at its end.
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    words = [
+        sys.executable,
+        str(ROOT / "tests" / "support" / "fuzz" / script),
+        str(library),
+        str(count),
+    ]
+    done = ended(words, env=environment, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Sanitizer" not in done.stderr
+    assert "runtime error" not in done.stderr
+    return done.stdout
+
+
+def test_random_solves_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
+    library = sanitized(tmp_path, compiler, guarded_core())
+    said = json.loads(run("solve.py", library, compiler, 4000))
+    seen = said["seen"]
+    assert seen["CONVERGED"] >= 1000, seen
+    refused = [f"refused {status}" for status in (C.HYBRID_OTHER_PATTERN, C.HYBRID_BAD_NUMBERS)]
+    for word in ("LOCALLY_INFEASIBLE", "EVALUATION_ERROR", *refused):
+        assert seen.get(word, 0) >= 10, seen
+    for method in range(2):  # interior points, active sets
+        assert seen[f"method {method}"] >= 100, seen
+    assert said["in batches"] >= 100
+
+
+def test_random_functions_in_parts_touch_nothing_that_is_not_theirs(tmp_path, compiler) -> None:
+    sources = (Path(blocks.__file__).parent / "c").glob("*.[ch]")
+    files = {path.name: path.read_text("utf-8") for path in sources}
+    library = sanitized(tmp_path, compiler, files)
+    assert run("evaluation.py", library, compiler, 300) == "all have the same bits\n"

@@ -1,0 +1,345 @@
+"""The barrier method in C: pieces by textbook formulas, and solves of every kind."""
+
+import ctypes as ct
+from ctypes import c_double, c_int, c_void_p
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from problems.control import FAMILIES
+from support.cases.core import (
+    FilterPairData,
+    FormData,
+    PointData,
+    assert_cut_short,
+    assert_kkt,
+    core_in_pieces,
+    solved,
+)
+from support.cases.core import core as headers
+from support.cases.nlp import hock_schittkowski, parts
+
+from casadi_hybrid.core.header import C
+
+INF = np.inf
+EPS = float(np.finfo(float).eps)
+
+
+@pytest.fixture(scope="module")
+def core() -> Any:
+    found = core_in_pieces()
+    number = c_double
+    signatures = {
+        "hybrid_next_nu": (number, [number, number]),
+        "hybrid_filter_rejects": (c_int, [c_void_p, number, number, number]),
+        "hybrid_filter_accepts": (c_int, [c_void_p, c_void_p, *[number] * 5]),
+        "hybrid_alpha_min": (number, [c_void_p, number, number]),
+        "hybrid_filter_add": (None, [c_void_p, c_void_p]),
+        "hybrid_push_inside": (None, [c_void_p, number, c_void_p]),
+        "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
+        "hybrid_reset_duals": (None, [c_void_p, c_void_p, number, c_void_p, c_void_p]),
+        "hybrid_fraction_to_zero": (
+            number, [c_int, c_void_p, c_void_p, number, c_void_p, number],
+        ),
+    }  # fmt: skip
+    for name, (result, arguments) in signatures.items():
+        function = getattr(found, name)
+        function.restype, function.argtypes = result, arguments
+    return found
+
+
+def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndarray:
+    return np.asarray(10.0 ** rng.uniform(-decades, decades, count))
+
+
+# γ_θ = γ_φ, δ, s_θ, s_φ, η, γ_α of Wächter and Biegler 2006, section 2.3
+GAMMA, DELTA, S_THETA, S_PHI, ETA, G_ALPHA = 1e-5, 1.0, 1.1, 2.3, 1e-4, 0.05
+F_TYPE, H_TYPE = headers.HYBRID_F_TYPE, headers.HYBRID_H_TYPE
+
+
+class Filter:
+    """The acceptance test of that paper at (θ, φ), with pairs of a filter."""
+
+    def __init__(self, theta: float, phi: float, start: float, pairs: np.ndarray) -> None:
+        self.theta, self.phi, self.pairs = theta, phi, pairs
+        self.least, self.most = (part * max(1.0, start) for part in (1e-4, 1e4))
+
+    def blocks(self, theta: float, phi: float, reach: float = 1.0) -> bool:
+        worse = (theta >= self.pairs[:, 0]) & (phi >= self.pairs[:, 1])
+        return bool(theta > self.most * max(1.0, reach) or worse.any())
+
+    def verdict(self, size: float, trial: tuple[float, float], alpha: float, slope: float) -> int:
+        """The type of an accepted step, 0 for a rejected one."""
+        theta, phi = trial
+        fall = phi - self.phi - 10 * EPS * abs(self.phi)
+        if self.blocks(theta, phi, np.sqrt(size)):
+            return 0
+        switching = slope < 0 and alpha * (-slope) ** S_PHI > DELTA * self.theta**S_THETA
+        if switching and self.theta <= self.least:
+            return F_TYPE * (fall <= ETA * alpha * slope)
+        better = theta <= (1 - GAMMA) * self.theta or fall <= -GAMMA * self.theta
+        return H_TYPE * better
+
+    def smallest_step(self, slope: float) -> float:
+        least = GAMMA
+        if slope < 0:
+            least = min(least, GAMMA * self.theta / -slope)
+            if self.theta <= self.least:
+                least = min(least, DELTA * self.theta**S_THETA / (-slope) ** S_PHI)
+        return max(G_ALPHA * least, 10 * EPS)
+
+    def extended(self) -> np.ndarray:
+        new = np.array([(1 - GAMMA) * self.theta, self.phi - GAMMA * self.theta])
+        return np.vstack((self.pairs[(self.pairs < new).any(axis=1)], new))
+
+
+def test_the_filter(core: Any) -> None:
+    rng, seen = np.random.default_rng(1), set()
+    for _ in range(2000):
+        pairs = np.column_stack([sizes(rng, 5, 3.0), rng.normal(size=5)])
+        start, size = float(sizes(rng, 1)[0]), float(sizes(rng, 1)[0])
+        theta, phi = float(sizes(rng, 1, 6.0)[0]), float(rng.normal())
+        trial = theta * float(rng.choice([0.5, 1.0, 2.0, 1e3])), phi + 0.1 * rng.normal()
+        alpha, slope = float(rng.uniform()), float(rng.normal())
+        of, room = Filter(theta, phi, start, pairs), np.zeros(256)
+        room[:10] = pairs.ravel()
+        it = headers.hybrid_iterate(filter=room.ctypes.data, entries=5, theta_start=start)
+        pair = FilterPairData(theta, phi)
+        wanted = of.verdict(size, trial, alpha, slope)
+        seen.add(wanted)
+        given = ct.byref(pair), ct.byref(it), size, *trial, alpha, slope
+        assert core.hybrid_filter_accepts(*given) == wanted
+        assert core.hybrid_filter_rejects(ct.byref(it), theta, phi, 1.0) == of.blocks(theta, phi)
+        step = core.hybrid_alpha_min(ct.byref(pair), start, slope)
+        assert step == pytest.approx(of.smallest_step(slope), rel=1e-13)
+        core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
+        kept = of.extended()
+        assert it.entries == len(kept)
+        np.testing.assert_allclose(room[: 2 * len(kept)].reshape(-1, 2), kept, rtol=1e-15)
+    assert seen == {0, F_TYPE, H_TYPE}
+
+
+def test_of_a_full_filter_the_oldest_pair_goes(core: Any) -> None:
+    rng = np.random.default_rng(3)
+    theta = np.sort(sizes(rng, 128))
+    pairs = rng.permutation(np.column_stack([theta, np.sort(rng.normal(size=128))[::-1]]))
+    room = pairs.ravel().copy()
+    it = headers.hybrid_iterate(filter=room.ctypes.data, entries=128, theta_start=1.0)
+    pair = FilterPairData(0.5 * float(theta[0]), 9.0)
+    core.hybrid_filter_add(ct.byref(pair), ct.byref(it))
+    new = Filter(pair.theta, pair.phi, 1.0, pairs[:0]).extended()
+    assert it.entries == 128
+    np.testing.assert_allclose(room.reshape(-1, 2), np.vstack([pairs[1:], new]), rtol=1e-15)
+
+
+def test_bounds_are_kept(core: Any) -> None:
+    """Points inside, z within 1e10 of ν/distance, fractions to the boundary, ν after ν."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        n = 7
+        lower = np.where(rng.uniform(size=n) < 0.6, rng.normal(size=n), -INF)
+        upper = np.where(rng.uniform(size=n) < 0.6, lower + sizes(rng, n), INF)
+        upper = np.where(np.isnan(upper) | (upper == -INF), 5.0, upper)
+        low, high = np.isfinite(lower), np.isfinite(upper)
+        flags = [has.astype(float) for has in (low, high)]
+        plan = C.hybrid_plan(n=n)
+        form = FormData(
+            plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
+            has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
+        )  # fmt: skip
+        w = 3.0 * rng.normal(size=n)
+        moved = w.copy()
+        core.hybrid_push_inside(ct.byref(form), 1e-2, moved.ctypes.data)
+        gap = 1e-2 * (upper - lower)
+        ends = (
+            np.minimum(1e-2 * np.maximum(1, np.where(has, np.abs(of), 0)), gap)
+            for has, of in ((low, lower), (high, upper))
+        )
+        room = list(ends)
+        wanted = np.where(low, np.maximum(w, lower + room[0]), w)
+        wanted = np.where(high, np.minimum(wanted, upper - room[1]), wanted)
+        np.testing.assert_allclose(moved, wanted, rtol=1e-15)
+        nu, below, above = float(sizes(rng, 1, 6.0)[0]), sizes(rng, n), sizes(rng, n)
+        at = PointData(below=below.ctypes.data, above=above.ctypes.data)
+        z = [np.where(has, sizes(rng, n, 14.0), 0.0) for has in (low, high)]
+        central = nu * low / below, nu * high / above
+        wanted_z = [np.clip(o, c / 1e10, c * 1e10) for o, c in zip(z, central, strict=True)]
+        core.hybrid_reset_duals(ct.byref(form), ct.byref(at), nu, *(one.ctypes.data for one in z))
+        np.testing.assert_allclose(z, wanted_z, rtol=1e-14)
+        step = rng.normal(size=n)
+        share = core.hybrid_fraction_to_zero(
+            n, below.ctypes.data, step.ctypes.data, 1.0, flags[0].ctypes.data, 0.99
+        )
+        falling = low & (step < 0)
+        shares = -0.99 * below[falling] / step[falling]
+        assert share == pytest.approx(min(1.0, shares.min(initial=1.0)), rel=1e-14)
+        wanted_nu = max(1e-9, min(0.2 * nu, nu**1.5))
+        assert core.hybrid_next_nu(nu, 1e-9) == pytest.approx(wanted_nu, rel=1e-15)
+
+
+def test_rows_are_dependent_where_their_rank_is_not_full(core: Any) -> None:
+    draws, seen = np.random.default_rng(6), set()
+    for _ in range(200):
+        n, m = (int(size) for size in draws.integers(1, 7, 2))
+        A = draws.normal(size=(m, n)) * (draws.uniform(size=(m, n)) < 0.7)
+        if draws.uniform() < 0.5:
+            A[0] = draws.normal(size=m - 1) @ A[1:]
+        A *= 10.0 ** draws.uniform(-100, 100)
+        rows, cols = (places.astype(np.int32) for places in np.nonzero(A))
+        of_A = {"nnz_A": rows.size, "A_rows": rows.ctypes.data, "A_cols": cols.ctypes.data}
+        plan = C.hybrid_plan(n=n, m=m, **of_A)
+        values, room = A[rows, cols], np.empty((n + 1) * m)
+        found = core.hybrid_rows_are_dependent(
+            ct.addressof(plan), values.ctypes.data, room.ctypes.data
+        )
+        assert found == (np.linalg.matrix_rank(A) < m)
+        seen.add((found, m <= n))
+    assert len(seen) == 3
+
+
+# --- whole solves --------------------------------------------------------------------------------
+
+
+def pressures() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Variables of a million, as pascals are, and a negative objective."""
+    x = ca.SX.sym("x", 3)
+    g = ca.vertcat(ca.sqrt(x[0] - x[1]) - x[2], x[0] + 2 * x[1])
+    f = (1e-6 * x[0] - 3) ** 2 + (1e-6 * x[1] - 1) ** 2 - 1e-3 * x[2] - 9
+    bounds = {"lbx": [1e5, 1e5, 0], "ubx": [4e6, 3e6, 2e3], "lbg": [0, -INF], "ubg": [0, 4e6]}
+    return {"x": x, "f": f, "g": g}, {"x0": [2e6, 1e6, 50], **bounds}
+
+
+def far_off() -> tuple[dict[str, Any], dict[str, Any]]:
+    """From far out, where f is positive, to a solution nearby."""
+    x = ca.SX.sym("x", 2)
+    f = ca.sumsqr(x) / (1 + ca.sumsqr(x) / 1e14) + x[0]
+    return {"x": x, "f": f, "g": x[0] + x[1]}, {"x0": [3e6, -2e6], "lbx": -1e7, "lbg": 2}
+
+
+PROBLEMS = {
+    # The Hessian needs a shift, the line search cuts and corrects.
+    "saddle": lambda: hock_schittkowski(37),
+    "swing-up": lambda: parts(FAMILIES["pendulum"].build(20)),
+    "pressures": pressures,
+    "far off": far_off,
+}
+every = pytest.mark.parametrize("made", PROBLEMS.values(), ids=PROBLEMS)
+
+
+@every
+def test_solutions_meet_the_conditions(made: Any) -> None:
+    solver, found = solved(made())
+    assert solver.stats()["success"]
+    assert_kkt(made(), found)
+
+
+@every
+def test_a_limit_ends_a_run_on_its_way(made: Any) -> None:
+    assert_cut_short(made(), 4)
+
+
+def shifts(curvature: float, steps: int) -> tuple[list[float], int]:
+    """σ of every step where W has the eigenvalue −curvature, and how many are tried for them.
+
+    A third of the last one, then eight times as much each time, a hundred times before any has
+    served; zero comes first, but from when it has failed twice in a row until σ has served at once
+    twice in a row.
+    """
+    used, tried, at_once = [0.0], 0, 0
+    for indefinite in range(steps):
+        last = used[-1]
+        first = last / 3 if indefinite >= 2 and at_once < 2 else 0.0
+        shift, growth = first, 8 if last else 100
+        tried += 1
+        while shift <= curvature:
+            shift = growth * shift if shift else last / 3 or 1e-4
+            tried += 1
+        at_once = at_once + 1 if shift == first else 0
+        used.append(shift)
+    return used, tried
+
+
+@pytest.mark.parametrize("curvature", [0.002, 0.75, 1.5, 20.0])
+def test_zero_is_left_out_while_it_fails(curvature: float) -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": (x[1] ** 2 - curvature * x[0] ** 2) / 2}
+    solver, _ = solved((nlp, {"x0": [1, 0], "lbx": -1e9, "ubx": 1e9}), {"max_iter": 12})
+    used, tried = shifts(curvature, 12)
+    stats = solver.stats()
+    assert stats["iterations"]["regularization_size"] == pytest.approx(used)
+    assert solver._runner.last().said.factors == tried
+
+
+def test_a_lower_point_is_no_better_by_a_larger_violation() -> None:
+    """HS13 has no multipliers: of two ends of runs one is 0.4 % lower by what 1e-6 allows."""
+    solver, found = solved(hock_schittkowski(13))
+    assert not solver.stats()["success"]
+    assert found["f"] == pytest.approx(1, abs=1e-3)
+
+
+def strip() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along which f falls, and rows that contradict each other only in what is lost in rounding."""
+    x = ca.SX.sym("x", 2)
+    numbers = {"x0": [2e5, 2e5], "lbx": 0, "lbg": -1, "ubg": 2}
+    return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
+
+
+def waves() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Along a row that bends ever on, where steps stay short: the ray has to be extrapolated."""
+    x = ca.SX.sym("x", 2)
+    return {"x": x, "f": -x[0] - x[1], "g": x[1] - x[0] - ca.sin(x[0])}, {"lbg": 0, "ubg": 0}
+
+
+@pytest.mark.parametrize("made", [strip, waves])
+def test_that_f_falls_without_bound_is_proved(made: Any) -> None:
+    solver, found = solved(made())
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
+    numbers, x, row = made()[1], found["x"], found["g"]
+    room = max(1e-2, 1e-11 * np.abs(x).max())
+    assert np.abs(x).max() > 1e10
+    assert found["f"] < -1e10
+    assert (numbers["lbg"] - room <= row).all()
+    assert (row <= numbers["ubg"] + room).all()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_multipliers_follow_a_step_far_from_the_bound(sign: int) -> None:
+    """To 4e11 away: z, which was 1, is at most 1e10 ν/distance there."""
+    x = ca.SX.sym("x", 2)
+    made = {"x": x, "f": ca.sumsqr(x), "g": sign * x[0] - 1e12 - x[1]}, {"lbg": 0, "ubg": 0}
+    of, end = ("lbx", -INF) if sign == 1 else ("ubx", INF)
+    solver, found = solved(made, {"max_iter": 1}, x0=[sign, 0], **{of: [0, end]})
+    nu = solver.stats()["iterations"]["mu"][0]
+    assert -found["x"][0] * found["lam_x"][0] == pytest.approx(1e10 * nu)
+
+
+@pytest.mark.parametrize("low", [1e-3, 0.0])
+def test_a_start_outside_the_domain_is_moved_into_its_bounds(low: float) -> None:
+    """From zero, where a logarithm is not defined, to a bound, or 1 % off it."""
+    x = ca.SX.sym("x", 3)
+    f = ca.dot(x, ca.log(x)) + (x[0] - 1) ** 2
+    bounds = {"lbx": [low, low, 0.5], "ubx": [9, INF, 0.5], "lbg": 1, "ubg": 2}
+    made = {"x": x, "f": f, "g": ca.sum1(x) + 300 * x[1] * x[0]}, {"x0": 0, **bounds}
+    solver, _ = solved(made)
+    assert solver.stats()["success"]
+    start = solver.result.start
+    assert start.x[0] == pytest.approx(low or 1e-2, rel=1e-14)
+    slope = ca.Function("slope", [x], [ca.gradient(f, x)])(start.x).full().ravel()
+    np.testing.assert_allclose(start.gradient, slope, rtol=1e-14)
+
+
+def test_from_the_multipliers_of_a_saddle_it_goes_as_a_cold_start_would() -> None:
+    """Where SQP leads nowhere, multipliers that are far off begin with a larger ν."""
+    n = 12
+    x, s = ca.SX.sym("x", n), ca.SX.sym("s")
+    f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
+    g = ca.vertcat(x[0] + x[-1] + s, s - x[3])
+    bounds = {"lbx": [-1.5] * n + [0], "ubx": [1.5] * n + [9], "lbg": [-3, -2], "ubg": [3, 4]}
+    # All zero is stationary, with the multiplier of s ≥ 0.
+    start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
+    solver, found = solved(({"x": ca.vertcat(x, s), "f": f, "g": g}, bounds), **start)
+    assert found["f"] < 1e-6
+    nus = np.array(solver.stats()["iterations"]["mu"])
+    assert nus[0] == 1e-6
+    assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]

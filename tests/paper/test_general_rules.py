@@ -1,0 +1,401 @@
+"""The general rules against what they promise, for every shape and rank of B.
+
+Target curvature, least norms, deficits, what is refused and how it goes on, and
+what must not change when the variables are rotated or the constraints are written differently.
+"""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import null_space, orth
+from support.cases.rule_parts import at
+
+from casadi_hybrid.paper.rules import (
+    Design,
+    DesignRule,
+    FixedMetric,
+    FloorCancellation,
+    FullCancellation,
+    GramMetric,
+    GridSplit,
+    IdentityMetric,
+    LeastNormCancellation,
+    LocalModel,
+    MatrixRule,
+    NegativeCancellation,
+    PartialCancellation,
+    PureAugmented,
+    PureOptimistic,
+    TargetCurvature,
+    WhitenedRule,
+)
+from casadi_hybrid.utils.errors import NotAugmentableError
+
+Array = Any
+norm = np.linalg.norm
+eig = np.linalg.eigvalsh
+FREE = 1e300  # a norm budget that no model meets
+
+CANCELLATIONS = {
+    "full": FullCancellation(),
+    "negative": NegativeCancellation(),
+    "floor": FloorCancellation(),
+    "least norm": LeastNormCancellation(),
+    "partial 0": PartialCancellation(0.0),
+    "partial 0.3": PartialCancellation(0.3),
+    "partial 1": PartialCancellation(1.0),
+}
+WHITENED = WhitenedRule(replace(WhitenedRule().inner, M_max=FREE))
+METRICS = ["identity", "gram", "fixed"]
+
+
+class Model(NamedTuple):
+    """H, B and the bases of range(Bᵀ) and ker B, from SciPy."""
+
+    H: Array
+    B: Array
+    Y: Array
+    Z: Array
+
+    @property
+    def kernel(self) -> Array:
+        """Eigenvalues of H_zz."""
+        return eig(self.Z.T @ self.H @ self.Z)
+
+    def reachable(self, delta: float) -> float:
+        """min(δ, ½λ_min(H_zz)): no M changes the curvature on ker B."""
+        return min([delta, *(0.5 * self.kernel)])
+
+    def schur(self, delta: float) -> Array:
+        """S for the target δ, from its definition."""
+        Hyy, Hyz = self.Y.T @ self.H @ self.Y, self.Y.T @ self.H @ self.Z
+        inner = self.Z.T @ self.H @ self.Z - self.reachable(delta) * np.eye(self.Z.shape[1])
+        return Hyy - Hyz @ np.linalg.solve(inner, Hyz.T)
+
+
+def random_model(seed: int, n: int, m: int, r: int, condition: float, kernel: float) -> Model:
+    """rank B = r with singular values from 1 to 1/condition; λ_min(H_zz) = kernel."""
+    rng = np.random.default_rng([seed, n, m, r])
+    U, V = (np.linalg.qr(rng.normal(size=(size, r)))[0] for size in (m, n))
+    B = (U * condition ** -np.linspace(0, 1, r)) @ V.T
+    G = rng.normal(size=(n, n)) * 10 ** rng.uniform(-1, 1)
+    H, Y, Z = G + G.T, orth(B.T, rcond=1e-9), null_space(B, rcond=1e-9)
+    if r < n:
+        H = H + (kernel - eig(Z.T @ H @ Z)[0]) * Z @ Z.T
+    return Model(H, B, Y, Z)
+
+
+shapes = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
+    lambda s: st.tuples(st.just(s[0]), st.just(s[1]), st.integers(1, min(s)))
+)
+seeds = st.integers(0, 100_000)
+conditions = st.sampled_from([1.0, 10.0, 300.0])
+models = st.builds(
+    lambda seed, shape, condition, kernel: random_model(seed, *shape, condition, kernel),
+    seeds,
+    shapes,
+    conditions,
+    st.sampled_from([0.05, 1.0, 8.0]),
+)
+deltas = st.sampled_from([0.02, 0.35, 3.0])
+names = st.sampled_from(sorted(CANCELLATIONS))
+
+
+def metric_of(name: str, m: int) -> Any:
+    G = np.random.default_rng(m).normal(size=(m, m))
+    fixed = FixedMetric(G @ G.T / m + 0.2 * np.eye(m))
+    return {"identity": IdentityMetric(), "gram": GramMetric(), "fixed": fixed}[name]
+
+
+# --- target curvature ---------------------------------------------------------------------------
+
+
+@given(models, deltas, names, st.sampled_from(METRICS), st.booleans())
+def test_target_curvature_for_every_rule_metric_and_split(model, delta, name, metric, optimistic):
+    """A_M ⪰ min(δ, ½λ_min(H_zz)) I whenever H_zz ≻ 0."""
+    rule = DesignRule(
+        CANCELLATIONS[name],
+        metric=metric_of(metric, len(model.B)),
+        strength=TargetCurvature(delta),
+        split=PureOptimistic() if optimistic else PureAugmented(),
+        M_max=FREE,
+    )
+    d = rule.decide(at(model.H, model.B), 0)
+    rounding = 1e-13 * (norm(model.H, 2) + norm(model.B, 2) ** 2 * norm(d.M, 2))
+    smallest = eig(model.H + model.B.T @ d.M @ model.B)[0]
+    assert smallest >= model.reachable(delta) * (1 - 1e-8) - rounding
+    assert d.min_eig_A == pytest.approx(smallest, rel=1e-6, abs=rounding)
+    assert min(d.eta_x, d.eta_d) > 0
+
+
+@given(models, deltas)
+def test_less_than_the_target_strength_misses_the_target(model: Model, delta: float) -> None:
+    """The bound is met with equality on range(Bᵀ), so the test above could fail."""
+    for metric in METRICS:
+        R = metric_of(metric, len(model.B)).matrix(LocalModel(model.H, model.B))
+        C, deficit = FullCancellation().cancel(LocalModel(model.H, model.B), delta)
+        alpha = TargetCurvature(delta).alpha(LocalModel(model.H, model.B), R, deficit)
+        kept = []
+        for part in (1.0, 0.9):
+            A = model.H + model.B.T @ (C + part * alpha * R) @ model.B
+            S = model.schur(delta) + model.Y.T @ (A - model.H) @ model.Y
+            kept.append(eig(S)[0])
+        assert kept[0] == pytest.approx(delta, rel=1e-5)
+        assert kept[1] == pytest.approx(0.9 * delta, rel=1e-5)
+
+
+# --- least norms --------------------------------------------------------------------------------
+
+
+def competitors(model: Model, delta: float, C: Array, seed: int) -> Any:
+    """Other symmetric M that reach δ on range(Bᵀ): near C, and anywhere."""
+    rng = np.random.default_rng(seed)
+    S, BY = model.schur(delta), model.B @ model.Y
+    gram = np.linalg.pinv(model.B @ model.B.T, rcond=1e-12, hermitian=True)
+    for step in (1e-3, 1e-1, 1.0):
+        for _ in range(10):
+            K = rng.normal(size=C.shape) * step * (norm(C) + 1)
+            M = C * (step < 1) + K + K.T
+            missing = delta - eig(S + BY.T @ M @ BY)[0]
+            # Both ways of making up: everywhere on range(B), or where M falls short only.
+            yield M + max(missing, 0) * gram
+            g, W = np.linalg.eigh(delta * np.eye(len(S)) - S - BY.T @ M @ BY)
+            lift = np.linalg.pinv(BY)
+            yield M + lift.T @ (W * np.maximum(g, 0)) @ W.T @ lift
+
+
+@given(models, deltas, seeds)
+def test_no_matrix_that_reaches_the_target_is_smaller(model, delta, seed):
+    C, deficit = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
+    assert deficit == 0
+    norms = [(kind, norm(C, kind)) for kind in ("fro", 2, "nuc")]
+    for M in competitors(model, delta, C, seed):
+        for kind, least in norms:
+            assert norm(M, kind) >= least * (1 - 1e-9) - 1e-12
+
+
+@given(models, deltas)
+def test_certificate_of_the_least_norm(model: Model, delta: float) -> None:
+    """min ½‖M‖² s.t. S + YᵀBᵀMBY ⪰ δI: M = BYΛYᵀBᵀ with Λ ⪰ 0, Λ·(slack) = 0 is sufficient."""
+    C, _ = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
+    S, BY = model.schur(delta), model.B @ model.Y
+    slack = S + BY.T @ C @ BY - delta * np.eye(len(S))
+    lift = np.linalg.pinv(BY)
+    dual = lift @ C @ lift.T
+    assert pytest.approx(C.T, abs=1e-12 * (1 + norm(C))) == C
+    assert pytest.approx(BY @ dual @ BY.T, abs=1e-9 * (1 + norm(C))) == C
+    rounding = 1e-12 * (1 + norm(S) + norm(BY, 2) ** 2 * norm(C))
+    assert eig(slack)[0] >= -rounding
+    assert eig(dual)[0] >= -1e-9 * (1 + norm(dual))
+    assert abs(np.trace(dual @ slack)) <= rounding * (1 + norm(dual))
+
+
+# --- where no correction acts -------------------------------------------------------------------
+
+wide = st.tuples(st.integers(2, 5), st.integers(1, 6)).flatmap(
+    lambda s: st.tuples(st.just(s[0]), st.just(s[1]), st.integers(1, min(s[0] - 1, s[1])))
+)
+
+
+@given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), names)
+def test_curvature_on_the_kernel_is_named(seed, shape, condition, kernel, name):
+    model = random_model(seed, *shape, condition, kernel - 1e-9)
+    for rule in (DesignRule(CANCELLATIONS[name], M_max=FREE), WhitenedRule()):
+        with pytest.raises(NotAugmentableError) as caught:
+            rule.decide(at(model.H, model.B), 0)
+        direction = caught.value.direction
+        scale = 1e-12 * (1 + norm(model.H, 2))
+        assert norm(direction) == pytest.approx(1)
+        assert norm(model.B @ direction) <= 1e-12
+        assert direction @ model.H @ direction == pytest.approx(caught.value.curvature, abs=scale)
+        assert caught.value.curvature == pytest.approx(model.kernel[0], abs=scale)
+        assert caught.value.curvature <= 0
+
+
+@given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), deltas, names)
+def test_a_kernel_floor_convexifies_the_metric(seed, shape, condition, kernel, delta, name):
+    """A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ⪰ min(δ, ½λ_min(H_zz₊)) I, and M is finite."""
+    model = random_model(seed, *shape, condition, kernel)
+    floor, strength = 0.6, TargetCurvature(delta)
+    rule = DesignRule(CANCELLATIONS[name], strength=strength, M_max=FREE, kernel_floor=floor)
+    d = rule.decide(at(model.H, model.B), 0)
+    e, W = np.linalg.eigh(model.Z.T @ model.H @ model.Z)
+    lift = model.Z @ (W * (np.maximum(e, floor) - e)) @ W.T @ model.Z.T
+    A = model.H + model.B.T @ d.M @ model.B + lift
+    rounding = 1e-13 * (norm(model.H, 2) + norm(model.B, 2) ** 2 * norm(d.M, 2))
+    assert eig(A)[0] >= min(delta, 0.5 * floor) * (1 - 1e-8) - rounding
+    assert d.min_eig_A == pytest.approx(eig(A)[0], rel=1e-6, abs=rounding)
+    local = LocalModel(model.H, model.B, kernel_floor=floor)
+    assert pytest.approx(lift, abs=1e-11 * (1 + norm(model.H))) == local.convexification
+
+
+@given(models)
+def test_a_floor_below_the_curvature_changes_nothing(model: Model) -> None:
+    plain = DesignRule(M_max=FREE).decide(at(model.H, model.B), 0)
+    floored = DesignRule(M_max=FREE, kernel_floor=1e-3).decide(at(model.H, model.B), 0)
+    assert np.array_equal(plain.M, floored.M)
+    assert plain.eta_x == floored.eta_x
+
+
+# --- what must not change -----------------------------------------------------------------------
+
+numbers = ("alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M", "eta_x")
+
+
+def same_design(a: Design, b: Design, rel: float = 1e-6) -> None:
+    for name in numbers:
+        x, y = getattr(a, name), getattr(b, name)
+        assert x == pytest.approx(y, rel=rel, nan_ok=True), name
+    # S1 and S3 may be equal, and then the last bit decides.
+    assert (a.active == "balance") == (b.active == "balance")
+
+
+def orthogonal(seed: int, size: int) -> Array:
+    return np.linalg.qr(np.random.default_rng([seed, size]).normal(size=(size, size)))[0]
+
+
+well = st.builds(lambda seed, shape: random_model(seed, *shape, 10.0, 1.0), seeds, shapes)
+
+
+@given(well, seeds, names, st.sampled_from(["closed", "grid"]))
+def test_rotated_variables_give_the_same_design(model, seed, name, split):
+    """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M and the same steps."""
+    Q = orthogonal(seed, len(model.H))
+    extra = {"split": GridSplit()} if split == "grid" else {}
+    rule = DesignRule(CANCELLATIONS[name], M_max=FREE, **extra)
+    a = rule.decide(at(model.H, model.B), 0)
+    b = rule.decide(at(Q.T @ model.H @ Q, model.B @ Q), 0)
+    scale = 1e-8 * (1 + norm(a.M))
+    assert pytest.approx(a.C_aug, abs=scale) == b.C_aug
+    assert pytest.approx(a.C_opt, abs=scale) == b.C_opt
+    same_design(a, b)
+
+
+@given(well, seeds, names)
+def test_rotated_constraints_rotate_the_correction(model: Model, seed: int, name: str) -> None:
+    """h = Qh′: B′ = QᵀB, M′ = QᵀMQ and the same steps."""
+    Q = orthogonal(seed, len(model.B))
+    rule = DesignRule(CANCELLATIONS[name], M_max=FREE)
+    a = rule.decide(at(model.H, model.B), 0)
+    b = rule.decide(at(model.H, Q.T @ model.B), 0)
+    assert pytest.approx(Q.T @ a.M @ Q, abs=1e-8 * (1 + norm(a.M))) == b.M
+    same_design(a, b)
+
+
+@given(well, seeds, st.sampled_from(["full", "negative", "floor", "partial 0.3"]))
+def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(model, seed, name):
+    """h′ = Lh with any invertible L: A_M stays what it is, although M and cond(B) change."""
+    m = len(model.B)
+    L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
+    rule = DesignRule(CANCELLATIONS[name], metric=GramMetric(), M_max=FREE)
+    a = rule.decide(at(model.H, model.B), 0)
+    b = rule.decide(at(model.H, L @ model.B), 0)
+    effect = model.B.T @ a.M @ model.B
+    scale = 1e-8 * (1 + norm(effect))
+    assert pytest.approx(effect, abs=scale) == model.B.T @ L.T @ b.M @ L @ model.B
+
+
+@given(well, seeds)
+def test_the_whitened_rule_does_not_see_how_independent_constraints_are_written(model, seed):
+    """h′ = Lh: η_x is the same and every channel is C′ = L⁻ᵀCL⁻¹, so is the dual step."""
+    m, r = len(model.B), model.Y.shape[1]
+    if r < m:
+        return
+    L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
+    a = WHITENED.decide(at(model.H, model.B), 0)
+    b = WHITENED.decide(at(model.H, L @ model.B), 0)
+    assert a.eta_x == pytest.approx(b.eta_x, rel=1e-6)
+    for name in ("C_aug", "C_opt", "eta_d"):
+        old, new = getattr(a, name), L.T @ getattr(b, name) @ L
+        assert new == pytest.approx(old, abs=1e-8 * (1 + norm(old))), name
+
+
+@given(models)
+def test_the_whitened_rule_is_its_formula(model: Model) -> None:
+    """C = TC′T, D = η_d T² with T = (BBᵀ)^{+½} and the inner design for (H, TB)."""
+    e, W = np.linalg.eigh(model.B @ model.B.T)
+    root = np.divide(1, np.sqrt(np.maximum(e, 0)), out=0 * e, where=e > 1e-12 * e[-1])
+    T = (W * root) @ W.T
+    got = WHITENED.decide(at(model.H, model.B), 0)
+    inner = WHITENED.inner.decide(at(model.H, T @ model.B), 0)
+    assert norm(T @ model.B, 2) == pytest.approx(1, rel=1e-6)
+    for found, expected in (
+        (got.C_aug, T @ inner.C_aug @ T),
+        (got.C_opt, T @ inner.C_opt @ T),
+        (got.eta_d, inner.eta_d * T @ T),
+    ):
+        assert found == pytest.approx(expected, abs=1e-6 * (1 + norm(expected)))
+    assert got.eta_x == pytest.approx(inner.eta_x, rel=1e-6)
+    assert got.norm_M == pytest.approx(norm(got.M, 2), rel=1e-9)
+
+
+@given(models, names)
+def test_matrix_steps_are_their_formulas(model: Model, name: str) -> None:
+    """P = A_M⁻¹ and D = (BPBᵀ)⁺ on range(B), with H_zz lifted to δ where it is below."""
+    delta = 0.1
+    rule = MatrixRule(CANCELLATIONS[name], delta=delta, optimistic_share=0.25)
+    c = rule.decide(at(model.H, model.B), 0)
+    local = LocalModel(model.H, model.B, kernel_floor=delta)
+    A = local.curvature(c.M)
+    assert c.eta_x @ A == pytest.approx(np.eye(len(A)), abs=1e-8 * np.linalg.cond(A))
+    U = orth(model.B, rcond=1e-9)
+    core = U.T @ model.B @ c.eta_x @ model.B.T @ U
+    expected = U @ np.linalg.inv(core) @ U.T
+    assert c.eta_d == pytest.approx(expected, rel=1e-6, abs=1e-6 * norm(expected))
+    assert pytest.approx(0.25 * c.M, abs=1e-14 * (1 + norm(c.M))) == c.C_opt
+    floor = min([delta, *(0.5 * np.maximum(model.kernel, delta))])
+    rounding = 1e-13 * (norm(model.H, 2) + norm(model.B, 2) ** 2 * norm(c.M, 2))
+    assert eig(A)[0] >= floor - rounding
+
+
+# --- spectra, and what each cancellation leaves ---------------------------------------------------
+
+
+@given(well, deltas)
+def test_spectral_facts(model: Model, delta: float) -> None:
+    n, m, r = len(model.H), len(model.B), model.Y.shape[1]
+    G = np.random.default_rng(n + m).normal(size=(n, n))
+    A = G @ G.T + np.eye(n)
+    local = LocalModel(model.H, model.B)
+    assert local.rank == r
+    assert local.norm_B == pytest.approx(norm(model.B, 2))
+    assert local.pinv == pytest.approx(np.linalg.pinv(model.B, rcond=1e-10), abs=1e-10)
+    dual = eig(model.B @ np.linalg.inv(A) @ model.B.T)
+    assert local.smallest_dual_curvature(A) == pytest.approx(dual[m - r], rel=1e-8)
+    assert local.kernel[0] == pytest.approx(model.kernel, abs=1e-10)
+    S = model.schur(delta)
+    assert eig(local.schur(delta)) == pytest.approx(eig(S), abs=1e-9)
+    R = GramMetric().matrix(local)
+    assert pytest.approx(model.Y @ model.Y.T, abs=1e-9) == model.B.T @ R @ model.B
+    assert local.metric_curvature(R) == pytest.approx(1)
+
+
+# What is left of an eigenvalue e of the Schur complement.
+LEFT = {
+    "full": lambda e, delta: 0 * e,
+    "negative": lambda e, delta: np.maximum(e, 0),
+    "floor": np.maximum,
+    "partial 0.3": lambda e, delta: 0.7 * e,
+    "partial 0": lambda e, delta: e,
+}
+
+
+@given(well, deltas, st.sampled_from(sorted(LEFT)))
+def test_what_each_cancellation_leaves(model: Model, delta: float, name: str) -> None:
+    """And the least C with its BᵀCB, in both norms: C = B⁺ᵀ(BᵀCB)B⁺."""
+    C, deficit = CANCELLATIONS[name].cancel(LocalModel(model.H, model.B), delta)
+    S, BY = model.schur(delta), model.B @ model.Y
+    left, (e, W) = S + BY.T @ C @ BY, np.linalg.eigh(S)
+    scale = 1e-10 * (1 + norm(S, 2))
+    assert pytest.approx((W * LEFT[name](e, delta)) @ W.T, abs=scale) == left
+    # The deficit is what is missing to δ, no more and no less than the docstrings say.
+    lowest = max(0.0, -eig(S)[0])
+    told = {"floor": 0.0, "partial 0.3": delta + 0.7 * lowest, "partial 0": delta + lowest}
+    assert deficit == pytest.approx(told.get(name, delta), abs=scale)
+    assert deficit >= max(0.0, delta - eig(left)[0]) - scale
+    pinv = np.linalg.pinv(model.B, rcond=1e-10)
+    assert pytest.approx(pinv.T @ (model.B.T @ C @ model.B) @ pinv, abs=1e-9 * (1 + norm(C))) == C

@@ -1,0 +1,253 @@
+"""The design rule against the mathematics it states, on random local models (H, B)."""
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.cases.rule_parts import GivenStrength, NoCancellation, at
+
+from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
+from casadi_hybrid.paper.rules import (
+    ClosedFormSplit,
+    Design,
+    DesignRule,
+    FixedMetric,
+    GivenSplit,
+    GridSplit,
+    IdentityMetric,
+    PureAugmented,
+    PureOptimistic,
+    StepRule,
+    TargetCurvature,
+)
+from casadi_hybrid.utils.errors import NotAugmentableError
+
+Array = Any
+norm = np.linalg.norm
+eig = np.linalg.eigvalsh
+
+
+def local_model(seed: int, n: int, m: int, condition: float) -> tuple[Array, Array, Array]:
+    """A random symmetric H, a full-rank B of the given condition, and a metric R ≻ 0."""
+    rng = np.random.default_rng([seed, n, m])
+    G = rng.normal(size=(n, n))
+    r = min(n, m)
+    U = np.linalg.qr(rng.normal(size=(m, r)))[0]
+    V = np.linalg.qr(rng.normal(size=(n, r)))[0]
+    B = rng.uniform(0.3, 3) * (U * condition ** -np.linspace(0, 1, r)) @ V.T
+    F = rng.normal(size=(m, m))
+    return G + G.T, B, F @ F.T / m + 0.3 * np.eye(m)
+
+
+tall = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda s: (s[0], s[0] + s[1]))
+seeds = st.integers(0, 10_000)
+conditions = st.sampled_from([1.0, 2.0, 7.0, 30.0])
+splits = st.sampled_from(
+    [PureAugmented(), PureOptimistic(), ClosedFormSplit(), GridSplit()]
+    + [GivenSplit(theta) for theta in (0.0, 0.25, 1.0)]
+)
+margins = st.sampled_from(["weighted", "unit"])
+kappas = st.tuples(*[st.sampled_from([0.02, 0.2, 1.0, 8.0])] * 3)
+FREE = 1e12  # a norm budget that no model here meets
+
+
+@given(seeds, tall, conditions, splits, margins, kappas, st.booleans())
+def test_every_design_keeps_s1_s2_s3_and_the_limiting_one_is_tight(
+    seed, shape, condition, split, margin, kappa, plain
+):
+    H, B, R = local_model(seed, *shape, condition)
+    metric = IdentityMetric() if plain else FixedMetric(R)
+    R = np.eye(len(B)) if plain else R
+    rule = DesignRule(metric=metric, split=split, steps=StepRule(*kappa, margin), M_max=FREE)
+    d = rule.decide(at(H, B), 0)
+    kappa_x, kappa_p, kappa_omega = kappa
+    near = 1 + 1e-9
+    s1 = d.eta_x * norm(H + B.T @ d.C_aug @ B, 2) / kappa_x if d.C_aug.any() else 0.0
+    s2 = d.eta_x * d.eta_d * norm(B, 2) ** 2 / kappa_p
+    s3 = norm(d.C_opt, 2) / (kappa_omega * d.eta_d)
+    assert max(s1, s2, s3) <= near
+    assert s2 == pytest.approx(1)
+    ratio = d.a_x * d.eta_x / (d.a_d * d.eta_d)
+    assert ratio <= near  # η_x never exceeds the balance
+    assert {"S1": s1, "S3": s3, "balance": ratio}[d.active] == pytest.approx(1, rel=1e-9)
+    # M = C_can + αR and the weights, from their definitions.
+    pinv = np.linalg.pinv(B)
+    M = -pinv.T @ H @ pinv + d.alpha * R
+    scale = norm(M, 2)
+    assert pytest.approx(M, abs=1e-9 * scale) == d.M
+    assert d.norm_M == pytest.approx(norm(d.M, 2))
+    assert d.C_aug == pytest.approx(d.C_aug.T, abs=1e-12 * scale)
+    A = d.alpha * B.T @ R @ B  # = H + BᵀMB, without its cancellation
+    assert d.min_eig_A == pytest.approx(eig(A)[0], rel=1e-6)
+    if margin == "weighted":
+        assert d.a_x == pytest.approx(eig(A)[0] / 2, rel=1e-6)
+        nonzero = eig(B @ np.linalg.inv(A) @ B.T)[len(B) - len(H) :]
+        assert d.a_d == pytest.approx(nonzero[0], rel=1e-6)
+    else:
+        assert (d.a_x, d.a_d) == (1, 1)
+
+
+@given(seeds, tall, conditions, splits, st.floats(0.01, 10), st.booleans())
+def test_target_curvature(seed, shape, condition, split, delta, plain):
+    """H + BᵀMB ⪰ δI (Theorem "Target curvature"), and δ itself where α is the rule's own."""
+    H, B, R = local_model(seed, *shape, condition)
+    metric = IdentityMetric() if plain else FixedMetric(R)
+    rule = DesignRule(metric=metric, strength=TargetCurvature(delta), split=split, M_max=FREE)
+    d = rule.decide(at(H, B), 0)
+    rounding = 1e-13 * norm(H, 2) * condition**2
+    assert eig(H + B.T @ d.M @ B)[0] >= delta * (1 - 1e-9) - rounding
+    assert d.min_eig_A >= delta * (1 - 1e-9) - rounding
+    if not isinstance(split, GridSplit):
+        assert d.min_eig_A == pytest.approx(delta, abs=1e-9 * delta + rounding)
+
+
+@given(seeds, tall, conditions, st.sampled_from([0.0, 0.3, 1.0, "closed"]))
+def test_the_weighted_margin_does_not_depend_on_the_strength(seed, shape, condition, theta):
+    H, B, R = local_model(seed, *shape, condition)
+    split = ClosedFormSplit() if theta == "closed" else GivenSplit(theta)
+    metric, margins_found = FixedMetric(R), []
+    for alpha in (0.1, 1.0, 50.0):
+        rule = DesignRule(metric=metric, strength=GivenStrength(alpha), split=split, M_max=FREE)
+        d = rule.decide(at(0 * H, B), 0)  # H = 0: no cancellation error in A_M
+        margins_found.append(min(d.a_x * d.eta_x, d.a_d * d.eta_d))
+        assert d.alpha == alpha
+    assert margins_found == pytest.approx([margins_found[0]] * 3, rel=1e-9)
+
+
+@given(seeds, tall, conditions, kappas, st.booleans())
+def test_the_closed_form_theta_makes_s1_and_s3_equal(seed, shape, condition, kappa, plain):
+    H, B, R = local_model(seed, *shape, condition)
+    metric = IdentityMetric() if plain else FixedMetric(R)
+    d = DesignRule(metric=metric, steps=StepRule(*kappa), M_max=FREE).decide(at(H, B), 0)
+    R = np.eye(len(B)) if plain else R
+    assert 0 < d.theta < 1
+    assert pytest.approx((1 - d.theta) * d.alpha * R, rel=1e-12) == d.C_opt
+    left = H + B.T @ d.C_aug @ B  # what S1 sees of the augmented channel
+    assert pytest.approx(d.theta * d.alpha * B.T @ R @ B, abs=1e-10 * norm(d.M, 2)) == left
+    kappa_x, kappa_p, kappa_omega = kappa
+    # ‖H + BᵀC_aug B‖ in exact arithmetic: H is cancelled.
+    s1 = kappa_x / (d.theta * d.alpha * norm(B.T @ R @ B, 2))
+    s3 = kappa_p * kappa_omega / (norm(d.C_opt, 2) * norm(B, 2) ** 2)
+    assert s1 == pytest.approx(s3, rel=1e-10)
+
+
+@given(seeds, tall, conditions, splits, margins)
+def test_no_admissible_steps_have_a_larger_margin(seed, shape, condition, split, margin):
+    """The closed form solves the two-variable problem: a search over the steps finds no better."""
+    H, B, _ = local_model(seed, *shape, condition)
+    steps = StepRule(margin=margin)
+    d = DesignRule(split=split, steps=steps, M_max=FREE).decide(at(H, B), 0)
+    curvature = norm(H + B.T @ d.C_aug @ B, 2) if d.C_aug.any() else 1e-300
+    tries = np.geomspace(1e-3, 1e3, 301)
+    eta_x, eta_d = np.meshgrid(d.eta_x * tries, d.eta_d * tries)
+    allowed = (
+        (eta_x * curvature <= steps.kappa_x)
+        & (eta_x * eta_d * norm(B, 2) ** 2 <= steps.kappa_p)
+        & (norm(d.C_opt, 2) <= steps.kappa_omega * eta_d)
+    )
+    found = np.minimum(d.a_x * eta_x, d.a_d * eta_d)[allowed].max(initial=0.0)
+    assert found <= min(d.a_x * d.eta_x, d.a_d * d.eta_d) * (1 + 1e-9)
+
+
+@settings(max_examples=6)
+@given(seeds, tall, conditions, margins)
+def test_the_grid_is_at_least_as_good_as_each_of_its_candidates(seed, shape, condition, margin):
+    H, B, _ = local_model(seed, *shape, condition)
+    grid = DesignRule(split=GridSplit(), steps=StepRule(margin=margin), M_max=FREE)
+    best = grid.decide(at(H, B), 0)
+    value = min(best.a_x * best.eta_x, best.a_d * best.eta_d)
+    base = 0.35 / eig(B.T @ B)[0]
+    for factor in (1.0, 2.0, 4.0):
+        for theta in np.linspace(0, 1, 11):
+            rule = DesignRule(
+                strength=GivenStrength(factor * base),
+                split=GivenSplit(theta),
+                steps=StepRule(margin=margin),
+                M_max=FREE,
+            )
+            one = rule.decide(at(H, B), 0)
+            assert min(one.a_x * one.eta_x, one.a_d * one.eta_d) <= value * (1 + 2e-9)
+    assert best.alpha / base == pytest.approx(round(best.alpha / base))
+
+
+def test_the_grid_takes_the_largest_strength_that_the_budget_allows() -> None:
+    H, B, _ = local_model(3, 3, 5, 2.0)
+    H = -H @ H  # C_can ⪰ 0, so that ‖M‖ grows with α
+    norms = {}
+    base = 0.35 / eig(B.T @ B)[0]
+    for factor in (4.0, 2.0, 1.0):
+        rule = DesignRule(strength=GivenStrength(factor * base), M_max=FREE)
+        norms[factor] = rule.decide(at(H, B), 0).norm_M
+    assert norms[1.0] < norms[2.0] < norms[4.0]
+    for factor, M_max in ((4.0, FREE), (2.0, 0.999 * norms[4.0]), (1.0, 0.999 * norms[2.0])):
+        d = DesignRule(split=GridSplit(), M_max=M_max).decide(at(H, B), 0)
+        assert d.alpha == pytest.approx(factor * base)
+        assert d.norm_M <= M_max
+
+
+def refused(H: Array, B: Array, **parts: Any) -> str:
+    with pytest.raises(DesignError) as caught:
+        DesignRule(**parts).decide(at(H, B), 0)
+    return str(caught.value)
+
+
+def test_rank_loss_with_curvature_that_no_correction_reaches() -> None:
+    """rank B < n and H not positive definite on ker B: refused, with a feasible direction."""
+    H, B, _ = local_model(0, 3, 5, 3.0)
+    B[:, 2] = B[:, 0] - 2 * B[:, 1]
+    H = H - 20 * np.eye(3)
+    for rank_deficient in (B, B[:2], B[:1], 0 * B):
+        with pytest.raises(NotAugmentableError, match="not augmentable") as caught:
+            DesignRule(M_max=FREE).decide(at(H, rank_deficient), 0)
+        direction = caught.value.direction
+        assert norm(direction) == pytest.approx(1)
+        assert norm(rank_deficient @ direction) == pytest.approx(0, abs=1e-12)
+        assert direction @ H @ direction == pytest.approx(caught.value.curvature)
+        assert caught.value.curvature < 0
+        assert f"entry {np.abs(direction).argmax()} of x" in str(caught.value)
+
+
+def test_the_norm_budget_says_what_would_be_needed() -> None:
+    H, B, _ = local_model(0, 3, 5, 30.0)
+    H = -H @ H  # C_can ⪰ 0, so that the least α needs the least ‖M‖
+    needed = DesignRule(M_max=FREE).decide(at(H, B), 0).norm_M
+    for split in (ClosedFormSplit(), PureAugmented(), PureOptimistic(), GridSplit()):
+        message = refused(H, B, split=split, M_max=0.99 * needed)
+        assert f"‖M‖ = {needed:.4g}, above the norm budget M_max = {0.99 * needed:.4g}" in message
+    DesignRule(M_max=1.01 * needed).decide(at(H, B), 0)
+
+
+def test_a_penalty_too_weak_for_the_curvature() -> None:
+    """Without cancellation M = αI must outweigh H on range(Bᵀ) by itself."""
+    parts = {"cancellation": NoCancellation(), "strength": GivenStrength(10.0)}
+    B = np.array([[1.0, 0.0]])
+    assert "eigenvalue -1" in refused(np.diag([-11.0, 2.0]), B, **parts)
+    assert DesignRule(**parts).decide(at(np.diag([-9.0, 2.0]), B), 0).min_eig_A == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("scale", "M_max"), [(1e-3, 300.0), (1e-160, 300.0), (1e-200, 300.0), (1.0, 0.1)]
+)
+def test_a_solve_without_a_design_ends_with_a_sentence(scale: float, M_max: float) -> None:
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=ca.sumsqr(x), h=scale * (x - 1))
+    result = Solver(problem, "closed-form", M_max=M_max).solve([0.5, 0.3])
+    assert result.stop is StopReason.DESIGN_INFEASIBLE
+    assert result.point is not PointStatus.UNDEFINED
+    assert result.detail.startswith("iteration 0: ")
+    assert len(result.detail.split()) > 8
+    assert result.x.tolist() == [0.5, 0.3]
+
+
+@pytest.mark.parametrize("B", [np.zeros((2, 1)), np.full((2, 1), 1e155)], ids=["zero", "huge"])
+def test_extreme_jacobians_are_a_design_error(B: Array) -> None:
+    parts = {"cancellation": NoCancellation(), "strength": GivenStrength(1.0)}
+    try:
+        design = DesignRule(**parts).decide(at(np.eye(1), B), 0)
+    except DesignError:
+        return
+    assert isinstance(design, Design)
+    assert np.isfinite([design.eta_x, design.eta_d]).all()

@@ -1,0 +1,196 @@
+"""Crossing is not settling: what is kept of a run, and what was fitted."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+from support.cases.paper_runs import KEYS, every_run, run
+
+from casadi_hybrid.paper.experiment import CONDITIONS, experiment, make_instance
+from casadi_hybrid.paper.experiment import reproduce as reproduction
+from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, PaperMethod, Run, run_method
+from casadi_hybrid.paper.experiment.fitted import SEEDS, fitted_constants, printed_constants
+from casadi_hybrid.paper.experiment.tables import (
+    cell_of,
+    count_chance,
+    median_chance,
+    summarize,
+    text_tables,
+)
+from casadi_hybrid.paper.experiment.verdicts import verdicts
+from casadi_hybrid.solver.solver import Solver
+
+METHODS = {method.key: method for method in ALL_METHODS}
+
+
+def test_still_below_and_never_left_are_read_off_the_whole_trajectory() -> None:
+    passing = run(below=(range(50, 60),), longest=1e-9)
+    returning = run(below=(range(50, 60), range(150, 201)), longest=0.2)
+    staying = run(below=(range(50, 201),), longest=1e-9)
+    broken = run(below=(range(50, 201),), over_budget=True)
+    assert [r.hit for r in (passing, returning, staying, broken)] == [50] * 4
+    assert [r.at_end for r in (passing, returning, staying, broken)] == [False, True, True, False]
+    assert [r.stays for r in (passing, returning, staying, broken)] == [False, False, True, False]
+    assert [r.arrives for r in (passing, returning, staying, broken)] == [True, False, True, False]
+    group = (passing, returning, staying, broken, run())
+    cell = cell_of([replace(r, seed=seed) for seed, r in enumerate(group)])
+    assert (cell.runs, cell.successes, cell.below_at_200, cell.never_left) == (5, 4, 2, 1)
+    assert (cell.followed, cell.below_at_1500, len(cell.over_budget)) == (3, 2, 1)
+
+
+def test_a_real_run_that_crosses_leaves_and_arrives() -> None:
+    """Condition 5: by a second run of the solver with its own record."""
+    instance = make_instance(5, 3)
+    found = run_method(METHODS["closed-w"], instance, follow=True)
+    options = METHODS["closed-w"].options
+    solver = Solver(instance.problem, "closed-form", tol=1e-300, max_iter=200, **options)
+    history = solver.solve(instance.x0, lam_g0=instance.multipliers0, history=True).history
+    errors = np.linalg.norm(history.x - instance.x_star, axis=1)
+    assert found.errors == pytest.approx(errors, rel=1e-6, abs=1e-9)
+    assert found.feasibility == pytest.approx(np.linalg.norm(history.h, axis=1), rel=1e-6, abs=1e-9)
+    assert found.hit == int(np.argmax(errors <= 1e-3))
+    assert (errors[found.hit :] > 1e-3).any()
+    assert not found.stays
+    assert found.arrives
+    assert found.longest <= 1e-9
+    assert 200 < found.steps < experiment.LONG
+    assert found.norm_M == pytest.approx(history.design("norm_M").max())
+
+
+def test_stationarity_is_with_the_papers_dual() -> None:
+    """‖∇f + J_hᵀμ_t‖₂ with μ_t and with ν_t, from CasADi's functions of the graph."""
+    import casadi as ca
+
+    instance = make_instance(2, 1)
+    found = run_method(METHODS["closed-w"], instance)
+    problem = instance.problem
+    gradient = ca.Function("g", [problem.x], [ca.gradient(problem.f, problem.x)])
+    jacobian = ca.Function("J", [problem.x], [ca.jacobian(problem.h, problem.x)])
+    solver = Solver(problem, "closed-form", tol=1e-300, max_iter=30, **METHODS["closed-w"].options)
+    history = solver.solve(instance.x0, lam_g0=instance.multipliers0, history=True).history
+    for t in (0, 7, 30):
+        x = history.x[t]
+        for series, dual in (
+            (found.stationarity, history.mu[t]),
+            (found.effective, history.effective_multipliers[t]),
+        ):
+            slope = gradient(x).full().ravel() + jacobian(x).full().T @ dual
+            assert series[t] == pytest.approx(np.linalg.norm(slope), rel=1e-9)
+
+
+def test_a_run_that_has_not_crossed_ends_at_200() -> None:
+    found = run_method(METHODS["eg"], make_instance(5, 0), follow=True)
+    assert found.steps == 200
+    assert found.stop == "ITERATION_LIMIT"
+    assert np.isnan(found.longest)
+    assert not found.arrives
+
+
+def test_a_failed_computation_is_a_cell_that_says_so() -> None:
+    broken = PaperMethod("closed-w", "broken", "closed-form", {"margin": "no such margin"})
+    failed = run_method(broken, make_instance(2, 0))
+    assert "margin" in failed.failure
+    runs = [r for r in every_run({}) if (r.method, r.condition, r.seed) != ("closed-w", 8.0, 0)]
+    summary = summarize([*runs, replace(failed, condition=8.0)], SEEDS)
+    assert text_tables(summary, compare=True).count("FAILS") == 7  # tables with closed-w
+    judged = verdicts(summary, {})
+    failing = [row for row in judged if row.here.outcome == "FAILS"]
+    assert {"OGDA", "Pure", "‖C_c"} & {row.statement[:4] for row in failing} == set()
+    assert len(failing) >= 5
+    assert all("margin" in row.note for row in failing)
+
+
+def test_the_budget_is_told_from_other_ends() -> None:
+    """Condition 13, instance 2: the first ‖M‖ is beyond 300; at condition 5 none is."""
+    beyond = run_method(METHODS["closed-w"], make_instance(13, 2))
+    assert beyond.over_budget
+    assert beyond.steps == 0
+    assert beyond.errors == pytest.approx(np.full(201, 0.5))  # it never left its start
+    assert np.isfinite(beyond.stationarity).all()
+    assert not run_method(METHODS["closed-w"], make_instance(5, 3)).over_budget
+
+
+def test_chances_are_those_of_drawing_without_replacement() -> None:
+    for successes, says in ((40, 0), (40, 4), (3, 2), (0, 0)):
+        chances = hypergeom(45, successes, 5).pmf(range(6))
+        expected = chances[chances <= chances[says] * (1 + 1e-9)].sum()
+        assert count_chance(says, successes, 45) == pytest.approx(expected, abs=1e-12)
+    assert median_chance(50.0, [50.0] * 9) == 1.0
+    assert median_chance(90.0, [50.0] * 9) == 0.0
+
+
+def test_the_population_leaves_the_fitted_seeds_out(monkeypatch) -> None:
+    def quick(key: tuple[float, int, int, int]) -> list[Run]:
+        below = (range(50, 201),) if key[1] < 5 else ()
+        return [run(k, key[0], key[1], below=below, longest=1e-9) for k in KEYS]
+
+    monkeypatch.setattr(reproduction, "run_instance", quick)
+    made = reproduction.reproduce(7, conditions=(8, 13), workers=1, progress=False)
+    assert {c.runs for c in made.population["closed-w"].values()} == {2}
+    assert {c.successes for c in made.population["closed-w"].values()} == {0}
+    assert {c.successes for c in made.fitted["closed-w"].values()} == {5}
+    first = str(made).splitlines()[:9]
+    assert "need not stay" in first[0]
+    assert " 8:  5 of 7 cross;  5 are still below at step 200" in first[2]
+    assert made.to_dict()["fitted_seeds"] == [0, 1, 2, 3, 4]
+
+
+def test_every_constant_that_is_open_in_the_paper_is_listed() -> None:
+    values = fitted_constants()
+    assert values["iteration budget"] == "200"
+    assert values["ε_nl, strength of the nonlinear part of h"] == "0.2"
+    assert (values["‖x₀ − x*‖"], values["‖μ₀ − μ*‖"]) == ("0.5", "0.2")
+    assert values["grid: α / α_t, in this order"] == "4, 2, 1"
+    assert values["grid: θ"] == "11 from 0 to 1"
+    assert values["PDHG: τ, σ"] == "0.05, 20"
+    assert printed_constants()["M_max"] == "300"
+
+
+@pytest.mark.slow
+def test_ogda_and_extragradient_fail_for_every_step_that_was_tried() -> None:
+    """On the fitted seeds: OGDA never crosses, extragradient in 3 of 240 runs."""
+    hits = {"ogda": 0, "extragradient": 0}
+    for condition in CONDITIONS:
+        for seed in SEEDS:
+            instance = make_instance(condition, seed)
+            for key in hits:
+                for eta in (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0):
+                    found = run_method(PaperMethod(key, key, key, {"eta": eta}), instance)
+                    hits[key] += found.hit is not None
+    assert hits == {"ogda": 0, "extragradient": 3}
+
+
+def test_the_multiplier_step_of_hestenes_and_powell_is_what_the_last_baseline_lacks() -> None:
+    """At level 2 the fitted one crosses never, with σ = c it does every time."""
+    for seed in SEEDS:
+        instance = make_instance(2, seed)
+        for key, crosses in (("lin-al", False), ("lin-al-10", True), ("lin-al-20", True)):
+            assert (run_method(METHODS[key], instance).hit is not None) is crosses
+    assert METHODS["lin-al-10"].options == {"penalty": 10, "dual_step": 10}
+
+
+def test_the_search_is_kept_with_its_result() -> None:
+    """The file beside the script has a line for each of its settings."""
+    from pathlib import Path
+
+    import paper_search
+
+    lines = Path(paper_search.__file__).with_suffix(".txt").read_text("utf-8").splitlines()[2:]
+    names = [line.split("  ")[0].strip() for line in lines]
+    assert names[1:-1] == [setting.name for setting in paper_search.settings()]
+    assert names[-1].startswith("budget = ")
+
+
+def test_the_search_holds_cells_against_print() -> None:
+    import paper_search
+
+    runs = every_run({"closed-w": 112}, conditions=(8.0,))
+    cells = {("closed-w", 8.0): cell_of([r for r in runs if r.method == "closed-w"])}
+    found = paper_search.score(cells)
+    assert (found.counts, found.of) == (5, 5)
+    assert found.hits == 0.0
+    assert np.isnan(found.norms)
+    later = paper_search.within(runs[0], 150)
+    assert later.hits == runs[0].hits
+    assert paper_search.within(run(below=(range(112, 201),)), 100).hit is None

@@ -1,0 +1,356 @@
+"""What is said of the paper's runs: verdicts, tables, files, figures; from runs built by hand."""
+
+import csv
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.cases.paper_runs import KEYS, cells, every_run, run
+from support.problems.verdicts import read
+
+from casadi_hybrid.paper.experiment import CONDITIONS, files, printed
+from casadi_hybrid.paper.experiment import verdicts as judging
+from casadi_hybrid.paper.experiment.experiment import LABELS
+from casadi_hybrid.paper.experiment.norms import RATIO, ZEROS, norm_rows, norms_at_solutions, power
+from casadi_hybrid.paper.experiment.tables import (
+    Cell,
+    count_chance,
+    distances,
+    median_chance,
+    summarize,
+    text_tables,
+)
+from casadi_hybrid.paper.experiment.verdicts import (
+    HOLDS,
+    IN_PART,
+    REFUTED,
+    SILENT,
+    contradictions,
+    verdicts,
+)
+
+FINE = {c: {RATIO: 1.0, ZEROS: 2.0} for c in CONDITIONS}
+BEYOND = {c: {RATIO: 1.0001, ZEROS: 2.0} for c in CONDITIONS}
+# Of each statement: how it begins, its threshold and levels, of ten runs (how many cross, when)
+# that just keep the threshold, and those that just do not; the seeds that the budget ends.
+SIDES = [tuple(side.values()) for side in read("sides")]
+
+
+def verdict(begin: str, summary, norms=FINE):
+    (found,) = [v for v in verdicts(summary, norms) if v.statement.startswith(begin)]
+    return found
+
+
+def test_every_statement_has_its_two_sides_here() -> None:
+    begins = [side[0] for side in SIDES] + ["‖C_can‖ ≲"]
+    assert len(begins) == len(judging.STATEMENTS)
+    for begin in begins:
+        assert verdict(begin, {}).here.outcome == SILENT or begin == "‖C_can‖ ≲"
+
+
+@pytest.mark.parametrize(("begin", "threshold", "levels", "inside", "outside"), SIDES)
+def test_a_statement_holds_on_one_side_of_its_threshold(begin, threshold, levels, inside, outside):
+    for good, ended in inside:
+        row = verdict(begin, cells(CONDITIONS, good, ended))
+        assert row.threshold == threshold
+        assert (row.here.outcome, row.here.missed) == (HOLDS, [])
+        assert list(row.here.figures) == [f"{c}" for c in levels]
+    for bad, ended in outside:
+        row = verdict(begin, cells(CONDITIONS, bad, ended))
+        assert row.here.outcome == REFUTED
+        assert row.here.missed == [f"{c}" for c in levels]
+    if len(levels) > 1:
+        mixed = cells(CONDITIONS, bad, ended)
+        for key, row in cells(CONDITIONS, good, inside[-1][1]).items():
+            mixed[key] |= {levels[-1]: row[levels[-1]]}
+        row = verdict(begin, mixed)
+        assert row.here.outcome == IN_PART
+        assert f"{levels[-1]}" not in row.here.missed
+        text = str(row)
+        assert f"{row.statistic}: {threshold}" in text
+        assert f"{levels[-1]}: {row.here.figures[str(levels[-1])]:.2f}" in text
+        assert "HOLDS IN PART" in text
+
+
+def test_the_bound_of_the_cancellation_is_an_inequality() -> None:
+    """It holds with the largest ratio 1, to rounding; the power of growth has no threshold."""
+    assert verdict("‖C_can‖ ≲", {}, FINE).here.outcome == HOLDS
+    assert verdict("‖C_can‖ ≲", {}, BEYOND).here.outcome == REFUTED
+    assert verdict("‖C_can‖ ≲", {}, {}).here.outcome == SILENT
+
+
+def test_medians_are_over_the_instances_on_which_both_cross() -> None:
+    one = Cell(4, {0: 10, 1: 20, 2: 90})
+    assert judging.hit_over(one, Cell(4, {0: 20, 1: 40})) == 0.5
+    assert np.isnan(judging.hit_over(one, Cell(4, {2: 20})))  # one of four
+    assert np.isnan(judging.hit_over(Cell(0, {}), Cell(0, {})))
+
+
+def test_the_print_is_judged_by_the_same_statistic() -> None:
+    rows = {row.statement: row for row in verdicts({}, {})}
+    tracks = next(row for words, row in rows.items() if "tracks" in words).in_print
+    assert tracks.outcome == HOLDS
+    assert tracks.figures == {"1": 19.5 / 15, "2": 36 / 35, "3": 49 / 43, "5": 71 / 60}
+    improves = next(row for words, row in rows.items() if "improves over the pure" in words)
+    assert improves.in_print.outcome == IN_PART
+    assert improves.in_print.figures["1"] == pytest.approx(-0.2)
+    assert improves.in_print.missed == ["1", "2", "3", "8", "13"]
+    unit = next(row for words, row in rows.items() if "over the unit" in words).in_print
+    assert unit.figures["1"] == 19.5 / 69
+    assert "8" not in unit.figures  # of the weighted form table 1 counts none there
+    assert {"‖C_can‖ ≲ ‖H‖‖B†‖².", "It fails because ‖M‖ has to exceed the norm budget."} <= {
+        words for words, row in rows.items() if row.in_print.outcome == SILENT
+    }
+    written = json.loads(json.dumps([row.to_dict() for row in rows.values()]))
+    assert written[0]["here"]["outcome"] == SILENT
+    assert written[0]["in_print"]["figures"]["2"] == 1.0
+
+
+def test_a_failed_run_makes_the_verdicts_that_need_it_fail() -> None:
+    summary = cells(CONDITIONS, {})
+    summary["eg"][3] = Cell(10, {}, failure="ValueError: no")
+    found = [row for row in verdicts(summary, FINE) if row.here.outcome == "FAILS"]
+    assert [row.statement[:4] for row in found] == ["OGDA"]
+    assert "ValueError: no" in found[0].note
+
+
+def test_contradictions_are_computed() -> None:
+    seeds = {seed: 50 + seed for seed in range(5)}
+    summary = cells(CONDITIONS, {}, ended=(1, 2))
+    for c, other in {5: seeds, 8: {**seeds, 0: 51}, 13: {**seeds, 9: 7}}.items():
+        summary["closed-w"][c], summary["closed-u"][c] = Cell(10, seeds), Cell(10, other)
+    summary["grid-w"][13] = Cell(10, {}, over_budget=(3, 4, 5))
+    found = contradictions(summary, FINE)
+    assert "at 5 in 10 of 10, at 8 in 9 of 10, at 13 in 9 of 10" in found[0]
+    assert "71 and 75, 112 and 86, 160 and a dash" in found[0]
+    dashes = re.findall(r"(?:has|;) ([\w. ]{4,13}) ([\d.]+) at (\d+), (\d) of", found[1])
+    assert [(name, int(c), int(n)) for name, _, c, n in dashes] == [
+        ("Grid Hyb. W", 8, 1), ("Grid Hyb. W", 13, 0), ("Closed Hyb. W", 8, 0),
+        ("Closed Hyb. W", 13, 0), ("PDHG", 5, 2), ("PDHG", 8, 1), ("PDHG", 13, 1),
+    ]  # fmt: skip
+    text = " ".join(found)
+    for words in ("81.16 of 300", "299.94", "ends 3 of 10", "τσ‖B*‖² = 1 ", "at least 2 of its"):
+        assert words in text
+
+
+def test_norms_at_the_solution_keep_the_papers_bound() -> None:
+    """And S_M has m − n zero eigenvalues, so it is not Hurwitz; for m = n it has none."""
+    (row,) = norms_at_solutions((5.0,), range(4), (3, 5)).values()
+    assert row["‖C_can‖"] <= row["‖H‖‖B†‖²"] * (1 + 1e-12)
+    alone = [norms_at_solutions((5.0,), [seed], (3, 5))[5.0] for seed in range(4)]
+    ratios = [one["‖C_can‖"] / one["‖H‖‖B†‖²"] for one in alone]
+    assert row[RATIO] == pytest.approx(max(ratios))
+    assert min(ratios) < row[RATIO] <= 1 + 1e-12
+    assert row["least ‖M‖"] <= row["‖M‖ partial"] * (1 + 1e-9) <= row["‖M‖ closed"] * (1 + 2e-9)
+    assert row[ZEROS] == 2
+    assert norms_at_solutions((5.0,), range(2), (3, 3))[5.0][ZEROS] == 0
+
+
+def test_the_power_of_growth_is_least_squares_over_all_levels() -> None:
+    assert power((1.0, 2.0, 4.0), (3.0, 12.0, 48.0)) == pytest.approx(2.0)
+    bent = (3.0, 48.0, 48.0)  # the end levels alone have 2 here too
+    assert power((1.0, 2.0, 4.0), bent) == pytest.approx(2.0)
+    slope = np.polyfit(np.log([1, 2, 8]), np.log([1, 8, 8]), 1)[0]
+    assert power((1.0, 2.0, 8.0), (1.0, 8.0, 8.0)) == pytest.approx(slope)
+    norms = norms_at_solutions((1.0, 5.0), range(2), (3, 5))
+    rows = norm_rows(norms, compare=True)
+    column = rows[0].index("‖C_can‖")
+    assert [row[column] for row in rows[1:3]] == [f"{norms[c]['‖C_can‖']:.2f}" for c in (1, 5)]
+    assert rows[3][column] == f"{power((1, 5), [norms[c]['‖C_can‖'] for c in (1, 5)]):.2f}"
+    assert [row[-1] for row in rows[1:3]] == ["1.98", "21.03"]
+
+
+def table(text: str, title: str) -> dict[str, dict[float, str]]:
+    """A table of the text by label and level."""
+    lines = text[text.index(title) :].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("---"))
+    head = re.split(r"\s{2,}", lines[start - 1].strip())
+    found: dict[str, dict[float, str]] = {name: {} for name in head[1:]}
+    for line in itertools.takewhile(bool, lines[start + 1 :]):
+        level, *texts = re.split(r"\s{2,}", line.strip())
+        for name, value in zip(head[1:], texts, strict=True):
+            found[name][float(level)] = value
+    return found
+
+
+PRINTED = (
+    ("Runs of 20 that cross 1e-3", printed.SUCCESS),
+    ("Median hitting time", printed.HITS),
+    ("Median of max‖M‖₂", printed.NORM_M),
+)
+
+
+def test_every_printed_number_stands_beside_its_own_cell() -> None:
+    """In brackets, with its chance where there is a number of either side."""
+    runs = [
+        replace(r, norm_M=10.0 + 7 * r.seed, **({"errors": run().errors} if r.seed > 14 else {}))
+        for r in every_run({key: 40 for key in KEYS if key != "eg"}, CONDITIONS, range(20))
+        if r.seed >= 8 or r.method != "pdhg"
+    ]
+    summary = summarize(runs, range(20))
+    plain = text_tables(summary, compare=True, chances=False)
+    with_chance = text_tables(summary, compare=True, chances=True)
+    for title, numbers in PRINTED:
+        shown, chances = table(plain, title), table(with_chance, title)
+        for key, row in numbers.items():
+            for c, says in row.items():
+                cell = summary[key][c]
+                text = "–" if says is None else f"{says:g}"
+                assert shown[LABELS[key]][c].endswith(f" [{text}]")
+                if numbers is printed.SUCCESS:
+                    chance = count_chance(says, cell.successes, cell.runs)
+                elif says is not None:
+                    of = list(cell.hits.values()) if numbers is printed.HITS else cell.norms
+                    chance = median_chance(says, of)
+                bracket = text if says is None else f"{text}; {chance:.2f}"
+                assert chances[LABELS[key]][c].endswith(f" [{bracket}]")
+    counts, hits, norms = (table(plain, title) for title, _ in PRINTED)
+    assert counts["PDHG"][8] == "12 [1]"
+    assert counts["EG"][1] == "0 [0]"
+    assert hits["Grid Hyb. W"][5] == "40 (n=20) [60]"
+    assert norms["Closed Hyb. U"][2] == "76.50 [4.74]"
+    assert "[" not in text_tables(summary, compare=False, chances=True)
+
+
+def test_a_median_of_fewer_than_half_is_a_dash_as_in_table_2() -> None:
+    for crossing, shown in ((10, "40 (n=10)"), (9, "– (n=9)")):
+        hits = dict.fromkeys(range(crossing), 40)
+        summary = cells((13,), {})
+        summary["closed-u"] = {13: Cell(20, hits)}
+        text = text_tables(summary, compare=True)
+        assert table(text, "Median hitting time")["Closed Hyb. U"][13] == f"{shown} [–]"
+        assert summary["closed-u"][13].median_hit == 40
+
+
+def test_each_table_shows_its_own_number() -> None:
+    summary = cells((8,), dict.fromkeys(KEYS, (3, 70)))
+    cell = Cell(10, {0: 5, 1: 6}, (2.0, 4.0), (7, 8, 9), 1, 4, 6, 5)
+    summary |= {key: {8: cell} for key in ("closed-w", "lin-al-20", "half", "aug-u")}
+    text = text_tables(summary, compare=False)
+    for title, shown, other in (
+        ("Runs of 10 that cross 1e-3", "2", "3"),
+        ("Of these, still below", "1", "0"),
+        ("Of these, never left", "4", "0"),
+        ("Of those that were followed", "5 of 6", "–"),
+        ("Median of max‖M‖₂", "3.00", "50.00"),
+        ("Runs of 10 that the norm budget ended", "3", "0"),
+    ):
+        found = table(text, title)
+        assert found["Closed Hyb. W"][8] == shown
+        assert found["Grid Hyb. W"][8] == other
+    beside = table(text, "Runs of 10 that cross, not printed")
+    crossing = {name: row[8] for name, row in beside.items()}
+    twice = [name for name, count in crossing.items() if count == "2"]
+    assert twice == ["Pure Aug. U", "Lin. AL 20", "γ = ½"]
+    assert crossing["Lin. AL 10"] == "3"
+
+
+def test_the_distance_of_table_1_is_by_what_is_counted() -> None:
+    runs, other = every_run({"closed-w": 50}, conditions=(8.0,)), {"errors": run().errors}
+    runs = [replace(r, **other) if r.method == "closed-w" and r.seed else r for r in runs]
+    summary = summarize(runs, range(5))
+    off = [int(n) for n in re.findall(r"off by (\d+) of 40", distances(summary))]
+    assert off == [7, 3, 3]  # print: grid 1, PDHG 1, all others 0
+
+
+def test_runs_csv_has_each_number_in_its_column(tmp_path) -> None:
+    kept = run("pdhg", 8.0, 3, below=(range(50, 201),), longest=0.25)
+    broken = run("closed-w", 13.0, 1, below=(range(60, 70),), over_budget=True)
+    files.write_runs([kept, broken], tmp_path / "runs.csv")
+    with (tmp_path / "runs.csv").open(newline="", encoding="utf-8") as file:
+        one, two = csv.DictReader(file)
+    assert one == {
+        "method": "closed-w", "condition": "13", "seed": "1",
+        "hit_0.01": "60", "hit_0.001": "60", "hit_0.0001": "", "max_norm_M": "50",
+        "below_at_200": "0", "never_left": "0", "distance_200": "0.1", "distance_1500": "",
+        "feasibility_hit": "0.001", "feasibility_200": "0.2",
+        "stationarity_hit": "0.0015", "stationarity_200": "0.3",
+        "stop": "DESIGN_INFEASIBLE", "failure": "",
+    }  # fmt: skip
+    changed = {"below_at_200": "1", "never_left": "1", "distance_1500": "0.25"}
+    changed["stop"] = "ITERATION_LIMIT"
+    assert {name: two[name] for name in changed} == changed
+
+
+def test_residuals_csv_has_medians_and_no_stagnation(tmp_path) -> None:
+    """A run that broke off counts as ∞ from there on, and not as its last value."""
+    group = [run(below=(range(t, 201),), seed=t) for t in (20, 60)]
+    files.write_residuals([*group, run(seed=1, over_budget=True)], tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open(newline="", encoding="utf-8") as file:
+        rows = {int(row["t"]): row for row in csv.DictReader(file)}
+    assert list(rows) == list(range(0, 201, 10))
+    names = ("distance", "feasibility", "stationarity_mu", "stationarity_nu")
+    assert [float(rows[30][name]) for name in names] == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert [float(rows[70][name]) for name in names] == pytest.approx([5e-4, 1e-3, 1.5e-3, 2e-3])
+    assert rows[30]["instances"] == "3"
+    files.write_residuals([run(over_budget=True)], tmp_path / "r.csv")
+    with (tmp_path / "r.csv").open(newline="", encoding="utf-8") as file:
+        ends = {int(row["t"]): row["distance"] for row in csv.DictReader(file)}
+    assert (ends[90], ends[100]) == ("0.1", "inf")
+
+
+def lines(ax) -> dict[str, np.ndarray]:
+    """The data of the lines of a panel that have a label."""
+    return {
+        line.get_label(): line.get_ydata()
+        for line in ax.get_lines()
+        if not line.get_label().startswith("_")
+    }
+
+
+def figure_runs(seeds: int) -> list:
+    """Crossing at 10, 20, … by seed; one of the closed form's is ended by the budget."""
+    found = []
+    for key in KEYS:
+        for seed in range(seeds):
+            over = key == "closed-w" and seed == 0
+            found.append(run(key, 8.0, seed, below=(range(10 + 5 * seed, 201),), over_budget=over))
+    return found
+
+
+def test_trajectories_are_medians_and_runs_that_broke_off_do_not_stagnate() -> None:
+    few = figure_runs(3)
+    ax = files.trajectories(few).axes[0]
+    shown = lines(ax)
+    assert list(shown) == [LABELS[key] for key in files.SHOWN]
+    for key in files.SHOWN:
+        errors = np.array([r.errors for r in few if r.method == key])
+        if key == "closed-w":
+            errors[0, 91:] = np.inf
+        assert shown[LABELS[key]] == pytest.approx(np.median(errors, axis=0))
+    crosses = [line for line in ax.get_lines() if line.get_marker() == "x"]
+    assert [(c.get_xdata()[0], c.get_ydata()[0]) for c in crosses] == [(90, 5e-4)]
+    thin = [line for line in ax.get_lines() if line.get_linewidth() == 0.5]
+    assert len(thin) == 3 * len(files.SHOWN)
+    assert not ax.collections  # of three runs there is no band
+    title = files.trajectories(few).get_suptitle()
+    assert "n = 3" in title
+    assert "1e-09" in title
+    many = files.trajectories(figure_runs(files.ENOUGH)).axes[0]
+    assert len(many.collections) == len(files.SHOWN)
+    assert not [line for line in many.get_lines() if line.get_linewidth() == 0.5]
+    # At 27 four of twenty are below, a fifth: the lower quartile of the grid is still above.
+    corners = many.collections[1].get_paths()[0].vertices
+    assert set(corners[corners[:, 0] == 27, 1]) == {0.1}
+    assert set(corners[corners[:, 0] == 60, 1]) == {5e-4, 0.1}
+
+
+def test_levels_have_their_numbers_and_the_runs_behind_them() -> None:
+    summary = cells((1, 8), {key: (7, 30 + i) for i, key in enumerate(KEYS)})
+    summary["closed-w"][8] = Cell(10, {0: 9}, (80.0, 90.0))
+    figure = files.by_level(summary, is_paper=True)
+    crossing, hitting, growing = (lines(ax) for ax in figure.axes[:3])
+    assert list(crossing["Closed Hyb. W"]) == [70, 10]
+    assert list(hitting["Closed Hyb. W"]) == [30 + KEYS.index("closed-w")]  # one of ten is a dash
+    assert list(hitting["PDHG"]) == [30 + KEYS.index("pdhg")] * 2
+    assert list(growing["Closed Hyb. W"]) == [50, 85]
+    known = [v for v in printed.NORM_M["closed-u"].values() if v is not None]
+    assert list(growing["Closed Hyb. U, printed"]) == known
+    assert list(growing["Grid Hyb. W, printed"]) == list(printed.NORM_M["grid-w"].values())
+    assert set(growing["norm budget"]) == {300}
+    behind = {(text.xy, text.get_text()) for text in figure.axes[2].texts}
+    assert ((8, 85.0), "2") in behind
+    assert "Grid Hyb. W, printed" not in lines(files.by_level(summary, is_paper=False).axes[2])

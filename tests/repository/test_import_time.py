@@ -1,0 +1,200 @@
+"""What is loaded when: heavy modules are none of ``import casadi_hybrid``, nor of a small solve."""
+
+import importlib
+import json
+import sys
+
+import pytest
+from support.cases.watched import ended
+
+from casadi_hybrid.utils.late import LateModule
+
+HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distributed")
+SELDOM = tuple(
+    f"casadi_hybrid.{name}"
+    for name in (
+        "solver.nlpsol.batch", "solver.options.callbacks", "solver.options.foreign", "solver.opti",
+        "solver.sensitivity", "solver.nlpsol.stored", "paper.claims", "cli", "control",
+        "core.binding.batch", "core.evaluation.library", "core.export", "core.binding.in_graph",
+        "paper.iterations", "paper.experiment", "utils.output.plotting", "problem.building.build",
+        "solver.record.answer", "solver.explain", "solver.record.history",
+        "solver.record.record", "solver.report", "solver.result",
+        "solver.methods", "solver.solver", "paper.study", "verify.judging",
+    )
+)  # fmt: skip
+MOST = 60
+"""So many modules of the package are enough for a solve by the engine."""
+FOLDERS = "paper.iterations", "paper.rules", "verify"
+LATE = ("casadi_hybrid", *(f"casadi_hybrid.{folder}" for folder in FOLDERS))
+SOLVE = """
+import casadi as ca
+x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
+nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] * x[1]}
+solver = casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp, OPTIONS)
+found = solver(x0=1, p=2, ubg=1)
+assert abs(float(found["g"]) - 1) < 1e-6
+"""
+WAYS = {
+    "statistics": 'assert solver.stats()["success"]',
+    "a result": "assert solver.result.success",
+    "Solver": "assert casadi_hybrid.Solver(nlp).solve([1, 2], p=2, lbg=-9, ubg=1).engine == 'c'",
+    "a log": """
+logged = casadi_hybrid.nlpsol("logged", "hybrid", nlp, {"print_time": True})
+logged(x0=1, p=2, ubg=1)
+assert logged.stats()["engine"] == "c"
+""",
+    "Opti": """
+opti = casadi_hybrid.Opti()
+y = opti.variable()
+opti.minimize((y - 1) ** 2)
+opti.solver("hybrid")
+assert opti.solve().value(y) > 0.9
+""",
+    "a graph": "assert abs(float(ca.Function('of_p', [p], [solver(x0=1, p=p)['f']])(2))) < 1e-6",
+    "many": "assert solver.batch(x0=1, p=[[1, 2, 3]], ubg=1).success.all()",
+}
+DEADLINES = """
+before = set(sys.modules)
+x0, lam = [1.0, 2.0], 0.3
+for numbers in ({"lbg": 1, "ubg": 1, "lbx": 2}, {"p": 3, "lam_g0": 0.3}, {"x0": 1e7, "lbg": -1}):
+    solver(**numbers)
+solver(x0=[1, 2], p=2, lbg=3, ubg=1e3, lbx=-1, ubx=1)
+assert not solver.stats()["success"]
+kinds = "scipy", "casadi_hybrid", "feral"
+late = {name for name in set(sys.modules) - before if name.startswith(kinds)}
+assert not late, late
+"""
+
+
+LEARNED = """
+import casadi as ca, sys
+class Model(ca.Callback):
+    def __init__(self):
+        ca.Callback.__init__(self)
+        self.construct("model", {"enable_fd": True})
+    def eval(self, arguments):
+        return [arguments[0] ** 4]
+model, x = Model(), ca.MX.sym("x")
+nlp = {"x": x, "f": model(x), "g": x}
+for solver in (
+    casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp, {"max_time": 60}),
+    casadi_hybrid.Solver(nlp, max_time=60).solve,
+):
+    before = set(sys.modules)
+    solver(x0=3, lbg=1, ubg=2)
+    late = set(sys.modules) - before
+    assert not late, late
+"""
+
+
+def loaded_after(script: str) -> set[str]:
+    """The modules of a new process."""
+    ask = f"import json, sys\nimport casadi_hybrid\n{script}\nprint(json.dumps(list(sys.modules)))"
+    done = ended([sys.executable, "-c", ask], timeout=300)
+    assert not done.returncode, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def ours(loaded: set[str]) -> set[str]:
+    return {name for name in loaded if name.startswith("casadi_hybrid")}
+
+
+def test_the_import_loads_nothing_heavy():
+    loaded = loaded_after("")
+    assert not loaded.intersection((*HEAVY, *SELDOM))
+    assert len(ours(loaded)) <= MOST
+    assert "casadi_hybrid.core.binding.core" in loaded  # what the first solve needs is there
+
+
+def test_a_small_solve_by_the_engine_loads_nothing_more():
+    before, loaded = loaded_after(""), loaded_after("OPTIONS = None" + SOLVE)
+    assert not loaded.intersection((*HEAVY, *SELDOM))
+    assert ours(loaded) == ours(before)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_no_way_to_a_solve_by_the_engine_needs_scipy(way):
+    assert loaded_after("OPTIONS = None" + SOLVE + way).isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "OPTIONS = None" + SOLVE + "solver.result.report({!r} + '.html')",
+        "from casadi_hybrid.utils.output import plotting as p\n"
+        "p.save(p.figure()[0], {!r} + '.png')",
+    ],
+    ids=["page", "figure"],
+)
+def test_pages_and_figures_open_no_window(script, tmp_path):
+    loaded = loaded_after(script.replace("{!r}", repr(str(tmp_path / "shown"))))
+    assert "matplotlib.pyplot" not in loaded
+    (made,) = tmp_path.iterdir()
+    assert made.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("way", ["statistics", "a result", "Solver"])
+def test_default_method_loads_nothing_of_the_paper(way):
+    assert not {
+        name
+        for name in loaded_after("OPTIONS = None" + SOLVE + WAYS[way])
+        if name.startswith(("casadi_hybrid.paper.iterations", "casadi_hybrid.paper.experiment"))
+    }
+
+
+def test_no_solve_with_a_deadline_waits_for_an_import():
+    loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
+    loaded_after(LEARNED)
+
+
+def test_a_controller_has_all_loaded_before_its_first_deadline():
+    loaded = loaded_after("import casadi_hybrid.control")
+    assert {"casadi_hybrid.solver.solve", "scipy.linalg", "scipy.sparse"} <= loaded
+
+
+def test_the_help_of_the_command_loads_nothing_heavy():
+    script = "from casadi_hybrid.cli.parser import make_parser\nmake_parser().format_help()"
+    assert not loaded_after(script).intersection(HEAVY)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_a_package_offers_its_late_names_as_if_they_were_there(package):
+    script = f"""
+import importlib
+package = importlib.import_module({package!r})
+assert set(package.__all__) <= set(dir(package))
+namespace = {{}}
+exec("from {package} import *", namespace)
+assert set(package.__all__) <= set(namespace)
+for name in package.__all__:
+    assert getattr(package, name) is namespace[name], name
+    assert getattr(namespace[name], "__name__", name) == name
+    assert name in vars(package)  # the next time it is found without a search
+"""
+    assert package in loaded_after(script)
+
+
+def test_the_verifier_is_a_function_whatever_is_imported_first():
+    script = """
+import casadi_hybrid.verify.judging, casadi_hybrid.verify.report
+from casadi_hybrid.verify import Report, verify
+assert casadi_hybrid.verify is verify and casadi_hybrid.Report is Report
+"""
+    assert "casadi_hybrid.verify.judging" in loaded_after(script)
+
+
+@pytest.mark.parametrize("package", LATE)
+def test_an_unknown_name_is_refused_as_by_any_module(package):
+    module = importlib.import_module(package)
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+
+
+def test_a_late_module_is_the_module():
+    late = LateModule("json.decoder")
+    assert late.JSONDecoder is json.JSONDecoder
+    assert "JSONDecoder" in vars(late)
+    with pytest.raises(AttributeError, match="nothing"):
+        late.nothing  # noqa: B018
+    with pytest.raises(ModuleNotFoundError):
+        LateModule("casadi_hybrid.nowhere").anything  # noqa: B018

@@ -1,0 +1,273 @@
+"""Callbacks at every iteration, and what comes out where a user's function raises, or Ctrl-C."""
+
+import math
+import pickle
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from support.cases.nlp import CASES, OUTPUTS, PEER, solved
+from support.cases.watched import PythonFunction, interrupted_square
+
+from casadi_hybrid import SolveError, StopReason, nlpsol
+
+ROSENBROCK = CASES["no constraints"][0]
+
+
+class Counts(ca.Callback):
+    """A callback as CasADi's solvers take it: n variables, m rows, p parameters."""
+
+    def __init__(self, n: int, m: int, act: Any = lambda _: 0.0, p: int = 0) -> None:
+        ca.Callback.__init__(self)
+        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
+        self.act, self.seen = act, []
+        self.construct("counts", {})
+
+    def get_n_in(self) -> int:
+        return 6
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_sparsity_in(self, i: int) -> ca.Sparsity:
+        size = self.sizes[ca.nlpsol_out(i)]
+        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
+
+    def get_name_in(self, i: int) -> str:
+        return str(ca.nlpsol_out(i))
+
+    def eval(self, arguments: Any) -> Any:
+        self.seen.append([one.full().ravel() for one in arguments])
+        return [self.act(len(self.seen))]
+
+
+@pytest.mark.parametrize("p", [0, 2])  # many leave lam_p empty
+@pytest.mark.parametrize(
+    "name", ["no constraints", "bounds", "mixed", "equation", "lower row", "parameters"]
+)
+def test_every_iteration_reaches_the_callback_once(name: str, p: int) -> None:
+    nlp, call = CASES[name]
+    nlp = {key: ca.vertcat(*part) if isinstance(part, list) else part for key, part in nlp.items()}
+    n, m = nlp["x"].numel(), nlp["g"].numel() if "g" in nlp else 0
+    p = p if "p" in nlp else 0
+    for plugin, made, options in (("ipopt", ca.nlpsol, PEER), ("hybrid", nlpsol, {})):
+        if plugin == "ipopt" and "p" in nlp and not p:
+            continue  # which asks for its size
+        callback = Counts(n, m, p=p)
+        solver = made("s", plugin, nlp, {**options, "iteration_callback": callback})
+        found = solver(**call)
+        stats = solver.stats()
+        assert len(callback.seen) == stats["iter_count"] + 1
+        assert {len(one) for one in stats["iterations"].values()} == {stats["iter_count"] + 1}
+        assert stats["n_call_callback_fun"] == len(callback.seen)
+        np.testing.assert_allclose(callback.seen[-1][0], found["x"].full().ravel(), atol=1e-5)
+    assert [one[1] for one in callback.seen] == stats["iterations"]["obj"]
+    for key, last in zip(OUTPUTS, callback.seen[-1], strict=True):
+        wanted = found[key].full().ravel() if key != "lam_p" or p else np.zeros(0)
+        np.testing.assert_allclose(last, wanted, atol=1e-12)
+
+
+def test_a_callback_stops_a_solve_and_is_called_every_few_steps() -> None:
+    callback = Counts(2, 0, lambda count: float(count >= 3))
+    solver = solved(ROSENBROCK, {"iteration_callback": callback}, x0=[-1.2, 1])
+    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
+    assert len(callback.seen) == 3
+    callback = Counts(2, 0)
+    options = {"iteration_callback": callback, "iteration_callback_step": 4}
+    solver = solved(ROSENBROCK, options, x0=[-1.2, 1])
+    assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
+
+
+def test_lists_of_numbers_begin_as_casadis_do() -> None:
+    seen = list[Any]()
+    solver = solved(ROSENBROCK, {"iteration_callback": seen.append}, x0=[-1.2, 1])
+    lists = solver.stats()["iterations"]
+    steps = [np.abs(after.x - before.x).max() for before, after in pairwise(seen)]
+    assert lists["d_norm"][1:] == pytest.approx(steps)
+    assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
+    assert lists["obj"][0] == pytest.approx(24.2)
+    assert all(0 < part <= 1 for part in lists["alpha_pr"][1:])
+    assert min(lists["alpha_pr"][1:]) < 1  # Rosenbrock's valley takes shorter steps
+
+
+def raises(error: BaseException, at: int = 3) -> Callable[[Any], None]:
+    def callback(record: Any) -> None:
+        if record.iter == at:
+            raise error
+
+    return callback
+
+
+def test_an_exception_of_a_callback_is_itself_and_the_best_point_is_kept() -> None:
+    error = KeyError("mine")
+    solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": raises(error)})
+    with pytest.raises(KeyError) as caught:
+        solver(x0=[-1.2, 1])
+    assert caught.value is error
+    assert solver.result.stop is StopReason.STOPPED_BY_USER
+    assert solver.stats()["iter_count"] == 3
+    assert np.isfinite(solver.result.f)
+    assert solver.result.f < 24.2
+    # A ca.Callback written in Python: not as text through C++ either.
+    as_casadi = Counts(2, 0, lambda count: 0 * (1 / (count - 3)))
+    solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": as_casadi})
+    with pytest.raises(ZeroDivisionError):
+        solver(x0=[-1.2, 1])
+    assert len(as_casadi.seen) == 3
+    ignoring = {"iteration_callback": raises(error), "iteration_callback_ignore_errors": True}
+    solver = nlpsol("s", "hybrid", ROSENBROCK, ignoring)
+    with pytest.warns(UserWarning, match="iteration_callback failed: 'mine'"):
+        solver(x0=[-1.2, 1])
+    assert solver.result.success
+
+
+@pytest.mark.parametrize("outside", [math.log, lambda value: math.log(max(value, 0) or math.nan)])
+def test_an_undefined_trial_point_does_not_hide_what_a_callback_raised(outside: Any) -> None:
+    error, x, model = KeyError("mine"), ca.MX.sym("x"), PythonFunction(outside)
+    options = {"iteration_callback": raises(error, 1)}
+    # From 2 the first step leads below zero.
+    solver = nlpsol("s", "hybrid", {"x": x, "f": 10 * x - model(x)}, options)
+    with pytest.raises(KeyError) as caught:
+        solver(x0=2)
+    assert caught.value is error
+    assert solver.result.evaluations["undefined"] > 0
+
+
+def test_a_keyboard_interrupt_of_a_callback_ends_the_solve_even_where_errors_are_ignored() -> None:
+    stopping = raises(KeyboardInterrupt())
+    options = {"iteration_callback": stopping, "iteration_callback_ignore_errors": True}
+    solver = nlpsol("s", "hybrid", ROSENBROCK, options)
+    for kind in (KeyboardInterrupt, RuntimeError):  # the one it is, the one that CasADi makes of it
+        with pytest.raises(kind, match="KeyboardInterrupt in the iteration_callback"):
+            solver(x0=[-1.2, 1])
+    assert solver.stats()["iter_count"] == 3
+
+
+@pytest.mark.parametrize("error", [KeyError, OverflowError, ZeroDivisionError])
+def test_an_exception_of_the_model_comes_out_whole(error, capfd):
+    def square(value: Any) -> Any:
+        if value > 1.5:
+            raise error("no table for this")
+        return value**2
+
+    model, x = PythonFunction(square), ca.MX.sym("x")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": model(x)})
+    with pytest.raises(RuntimeError, match=r"(?s)object model.*no table for this") as caught:
+        solver(x0=2)
+    assert "domain" not in str(caught.value)
+    assert solver.result.stop is StopReason.EVALUATION_ERROR
+    assert "no table for this" in solver.result.error.raised
+    assert solver.result.error.x.tolist() == [2.0]
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
+    solver(x0=1)  # where it is defined the solver is as good as before
+    assert abs(float(solver.result.x[0])) < 1e-3
+    capfd.readouterr()  # CasADi prints the traceback of each failure
+
+
+def test_an_assertion_of_the_model_is_kept() -> None:
+    """CasADi leaves it out of scalar code without a word, so none is made of this model."""
+    x = ca.MX.sym("x")
+    limited = x.attachAssert(x < 3, "x must stay below three")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": (limited - 1) ** 2})
+    with pytest.raises(RuntimeError, match="x must stay below three"):
+        solver(x0=5)
+    solver(x0=2)
+    assert solver.result.success
+
+
+def test_a_keyboard_interrupt_of_the_model(capfd: pytest.CaptureFixture[str]) -> None:
+    calls: list[Any] = []
+    model, x = PythonFunction(interrupted_square(calls)), ca.MX.sym("x")
+    solver = nlpsol("s", "hybrid", {"x": x, "f": (model(x) - 4) ** 2 + x**4})
+    with pytest.raises(KeyboardInterrupt, match="in a function of the problem"):
+        solver(x0=3)
+    assert solver.result.stop is StopReason.STOPPED_BY_USER
+    assert np.isfinite(solver.result.f)
+    solver(x0=3)
+    assert solver.result.f < 12.25  # further than where it was stopped
+    capfd.readouterr()
+
+
+def test_a_failed_solve_says_so_as_casadi_does() -> None:
+    x = ca.SX.sym("x")
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
+    solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
+    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed") as caught:
+        solver(lbg=0, ubg=0)
+    assert not caught.value.result.success
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_no_statistics_before_a_call() -> None:
+    solver = nlpsol("s", "hybrid", ROSENBROCK)
+    for ask in (solver.stats, solver.explain, lambda: solver.result):
+        with pytest.raises(RuntimeError, match="No stats available"):
+            ask()
+
+
+@pytest.mark.parametrize(("kind", "x0"), [(ca.SX, 0.2), (ca.MX, 0.2), (ca.SX, 2.0), (ca.MX, 2.0)])
+def test_an_integrator_that_fails_is_reported_by_its_name(kind: Any, x0: float) -> None:
+    """x' = x² from x0 ends at x0 / (1 − x0); the solver is drawn to where it has no end."""
+    y = ca.SX.sym("y")
+    options = {"show_eval_warnings": False, "max_num_steps": 60, "print_stats": False}
+    flow = ca.integrator("flow", "cvodes", {"x": y, "ode": y**2}, 0.0, 1.0, options)
+    x, p = kind.sym("x"), kind.sym("p")
+    solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": -flow(x0=x + p)["xf"]})
+    with pytest.raises(RuntimeError, match="flow") as caught:
+        solver(x0=x0)
+    assert "The best point is in" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("calls", [3, 8, 14, 20, 30, 45])
+@pytest.mark.parametrize("start", ["cold", "warm"])
+def test_a_model_that_raises_anywhere_ends_the_solve_soon(calls, start, capfd):
+    seen, most = list[float](), np.inf
+
+    def measure(at: Any) -> float:
+        seen.append(float(ca.sumsqr(at)))
+        if len(seen) > most:
+            raise ValueError("the sensor broke")
+        return seen[-1]
+
+    sensor, x = PythonFunction(measure, 2), ca.MX.sym("x", 2)
+    nlp = {"x": x, "f": (x[0] - 2) ** 2 + x[1] ** 2, "g": sensor(x)}
+    solver = nlpsol("solver", "hybrid", nlp)
+    given = {"lam_g0": 3} if start == "warm" else {}
+    solver(x0=0.2, ubg=1, **given)
+    assert solver.stats()["success"]
+    assert len(seen) > calls  # so it breaks on the way
+    seen.clear()
+    most = calls
+    with pytest.raises(RuntimeError, match="the sensor broke"):
+        solver(x0=0.2, ubg=1, **given)
+    assert len(seen) < calls + 20  # once it was some five hundred
+    result = solver.result
+    assert result.stop is StopReason.EVALUATION_ERROR
+    if result.iterations:
+        assert min(abs(float(result.g[0]) - one) for one in seen[:calls]) < 1e-12
+        assert "defined before" in result.detail
+    most = np.inf
+    solver(x0=0.2, ubg=1, **given)
+    assert solver.stats()["success"]
+    capfd.readouterr()  # CasADi prints the traceback of each failure
+
+
+@pytest.mark.parametrize("x0", [1.0, 50.0])
+def test_a_model_that_raises_outside_its_domain_has_shorter_steps(x0, capfd):
+    """As in IPOPT: whoever writes ``math.log`` in a callback gets the minimum all the same."""
+
+    outside = []
+
+    def logarithm(value: Any) -> float:
+        outside.extend([1] * (float(value) <= 0))
+        return math.log(value)
+
+    log, x = PythonFunction(logarithm), ca.MX.sym("x")
+    solver = nlpsol("solver", "hybrid", {"x": x, "f": 30 * x - log(x)})
+    assert abs(float(solver(x0=x0)["x"]) - 1 / 30) < 1e-6
+    assert solver.stats()["success"]
+    assert len(outside) >= 10  # so long that it was asked whether the model is broken
+    capfd.readouterr()

@@ -1,0 +1,241 @@
+"""The result of ``nlpsol``, its table, and the runs it is made of: their limits and their list."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from problems.hs import hs_problem
+from support.cases.nlp import CASES, hock_schittkowski, solved
+
+from casadi_hybrid import Problem, Result, Solver, nlpsol
+from casadi_hybrid.solver.record.record import IterationRecord
+from casadi_hybrid.utils.core_constants import CORE
+from casadi_hybrid.utils.output.plotting import plot_convergence
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Result:
+    nlp, call = CASES["mixed"]
+    return solved(nlp, **call).result
+
+
+def test_every_solver_returns_a_result(mixed: Result) -> None:
+    x = ca.SX.sym("x", 2)
+    equality = Solver(Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})).solve(0.5)
+    for result in (mixed, equality):
+        assert isinstance(result, Result)
+        assert result.success
+        assert max(result.residuals.feasibility, result.residuals.stationarity) <= 1e-6
+        assert len(result.constraint_names) == result.g.size == result.lam_g.size
+        assert len(result.variable_names) == result.x.size == result.x0.size
+    assert not equality.lam_x.any()
+    assert equality.bounds.lbg.tolist() == equality.bounds.ubg.tolist() == [0.0]
+
+
+def test_a_result_knows_its_problem_and_start(mixed: Result) -> None:
+    nlp, call = CASES["mixed"]
+    assert mixed.x0.tolist() == call["x0"]
+    assert mixed.bounds.lbx.tolist() == [1.0] * 4
+    assert mixed.bounds.ubg.tolist() == call["ubg"]
+    f = ca.Function("f", [nlp["x"]], [nlp["f"], ca.gradient(nlp["f"], nlp["x"])])
+    value, gradient = f(mixed.x)
+    assert float(value) == pytest.approx(mixed.f)
+    np.testing.assert_allclose(gradient.full().ravel(), mixed.end.gradient)
+    np.testing.assert_allclose(f(mixed.x0)[1].full().ravel(), mixed.start.gradient)
+
+
+@pytest.mark.parametrize(
+    ("x0", "lbx", "ubx"),
+    [(0.015, 0, 0.02), (0, 0, 0.02), (0, 0, 3), (-1, 0, np.inf), (0, [0, 0.1], [0.02, 0.1])],
+)
+@pytest.mark.parametrize("warm", [0.0, 0.1])
+def test_start_is_where_its_gradient_was(x0, lbx, ubx, warm) -> None:
+    """Also where the logarithm moves it off the bounds, and of a warm start."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x - 1) - 1e-3 * ca.sum1(ca.log(x)), "g": ca.sumsqr(x)}
+    numbers = {"x0": x0, "lbx": lbx, "ubx": ubx, "lam_x0": warm}
+    start = solved(nlp, **numbers).result.start
+    slope = ca.Function("slope", [x], [ca.gradient(nlp["f"], x), ca.jacobian(nlp["g"], x)])
+    gradient, J = (value.full() for value in slope(start.x))
+    np.testing.assert_allclose(start.gradient, gradient.ravel(), rtol=1e-14)
+    np.testing.assert_allclose(start.J.scipy().toarray(), J, rtol=1e-14)
+
+
+def test_the_start_is_x0_after_a_saddle() -> None:
+    x = ca.SX.sym("x", 2)
+    result = solved({"x": x, "f": x[0] ** 2 - x[1] ** 2 + x[1] ** 4}, x0=[1, 0]).result
+    assert result.f == pytest.approx(-0.25)
+    assert result.start.x.tolist() == [1, 0]
+    assert result.start.gradient.tolist() == [2, 0]
+
+
+def test_the_table_of_either_result(mixed: Result) -> None:
+    lines = str(mixed).splitlines()
+    labels = [line.split()[0] for line in lines]
+    assert labels == [
+        "problem", "method", "stopped", "point", "objective",
+        "feasibility", "stationarity", "complementarity", "iterations",
+    ]  # fmt: skip
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in lines}) == 1
+    assert "[CONVERGED]" in lines[2]
+    assert "array" not in str(mixed)
+
+
+def test_the_table_names_the_worst_bound() -> None:
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0] - x[1])}
+    names = {"constraint_names": ["radius", "diagonal"]}
+    failed = solved(nlp, names, x0=[1, 0.5], ubg=[-1, 0], lbg=[-9, 0]).result
+    assert failed.worst() == "radius"
+    assert "largest at radius" in str(failed)
+    assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second run
+
+
+def test_the_course_of_a_solve_is_kept_and_drawn(mixed: Result) -> None:
+    history = mixed.history
+    assert history is not None
+    assert history.t[-1] == mixed.iterations
+    assert history.f[-1] == pytest.approx(mixed.f)
+    assert history.feasibility[-1] == pytest.approx(mixed.residuals.feasibility)
+    assert history.stationarity[-1] == pytest.approx(mixed.residuals.stationarity)
+    assert (np.diff(history.elapsed) >= 0).all()
+    with pytest.raises(ValueError, match="read-only"):
+        history.f[0] = 0.0
+    x = ca.SX.sym("x", 2)
+    problem = Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})
+    equality = Solver(problem).solve(0.5, history=True)
+    lines = plot_convergence({"nlp": mixed, "equations": equality}).axes[0].lines
+    drawn = {line.get_label(): line.get_xdata() for line in lines}
+    assert drawn["nlp"].tolist() == history.t.tolist()
+    assert drawn["equations"].tolist() == equality.history.t.tolist()
+
+
+def test_attempts_are_counted_and_timed_as_one_solve() -> None:
+    """Inconsistent constraints are tried from several starts; numbers and times go on."""
+    x = ca.SX.sym("x", 2)
+    seen: list[IterationRecord] = []
+    nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0])}
+    result = solved(nlp, {"iteration_callback": seen.append}, x0=1, ubg=[-1, 2], lbg=[-9, 1]).result
+    assert not result.success
+    assert seen[-1].iter > int(result.detail.split()[1][:-1])  # more than the last run took
+    assert (np.diff([record.iter for record in seen]) >= 0).all()
+    assert (np.diff([record.elapsed for record in seen]) >= 0).all()
+    assert seen[-1].iter == result.iterations
+    assert result.history.t.tolist() == [record.iter for record in seen]
+
+
+def rosenbrock():
+    nlp, call = CASES["no constraints"]
+    return solved({**nlp, "g": ca.sum1(nlp["x"])}, **call, ubg=1)
+
+
+def test_a_failed_attempt_is_followed_by_one_that_solves(monkeypatch):
+    monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", 2)
+    solver = rosenbrock()
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] > 2
+    assert abs(float(solver.result.g[0]) - 1) < 1e-6
+
+
+@pytest.mark.parametrize("short", [1, 2, 3])
+def test_an_attempt_that_converges_is_not_cut(monkeypatch, short):
+    """The last steps of a solve, each of which brings the residuals down by half."""
+    steps = rosenbrock().stats()["iter_count"]
+    monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", steps - short)
+    again = rosenbrock()
+    assert again.stats()["success"]
+    assert again.stats()["iter_count"] == steps
+
+
+@pytest.mark.parametrize("x0", [[1, 1], [100, -30]])
+def test_a_disc_of_radius_zero_is_left_for_a_kkt_point_beside_it(x0):
+    """IPOPT takes 49 steps from (1, 1), and finds no multipliers."""
+    x = ca.SX.sym("x", 2)
+    solver = solved({"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)}, x0=x0, ubg=0)
+    result = solver.result
+    assert solver.stats()["success"]
+    assert result.iterations <= 100
+    # 1 + 2λx = 0 and λx² ≤ 1e-6.
+    np.testing.assert_allclose(1 + 2 * result.lam_g * result.x, 0, atol=1e-6)
+    assert 0 <= result.lam_g[0] * result.g[0] <= 1e-6
+
+
+def test_what_only_rounding_excuses_is_worked_on():
+    """Problem 99: ∇f is near 1e6 after 1e8 at the start; 1.3e-6 of it were left, and excused."""
+    x0 = [2.03676863, 3.52673501, 0.95063964, -1.43586759, 0.63954066, -3.00380277, 0.76212764]
+    data, call = hock_schittkowski(99)
+    result = solved(data, **{**call, "x0": x0}).result
+    assert result.success
+    slope = ca.gradient(data["f"] + ca.dot(result.lam_g, data["g"]), data["x"]) + result.lam_x
+    left = ca.Function("left", [data["x"]], [slope])(result.x)
+    assert float(ca.norm_inf(left)) <= 1e-6
+
+
+STARTS = [
+    (89, [-0.14774, -1.24009, 0.17804]),  # the third step for f leads out of the basin
+    (91, [0.67502296, -0.04464087, 0.60343027, -0.26680068, 0.36064096]),
+    (91, [-1.62236773, 0.81304122, 2.43646205, -2.39343409, 1.74902595]),
+    (91, [0.81749110, 0.23682039, 0.24241424, 2.55803302, -0.26479018]),
+    (91, [-2.73254745, -0.21711638, 2.83091265, -1.43506507, -1.54389768]),
+]
+
+
+@pytest.mark.parametrize(("number", "x0"), STARTS)
+def test_a_search_for_a_root_leads_out_of_a_local_minimum_of_the_violation(number, x0):
+    """Both problems are flat almost everywhere but next to their few feasible points."""
+    nlp, call = hock_schittkowski(number)
+    found = solved(nlp, **{**call, "x0": x0}).result
+    assert found.success
+    assert abs(found.f - hs_problem(number).f_star) < 1e-5
+
+
+def test_an_iterate_that_left_the_domain_is_not_the_end() -> None:
+    """A wing of least drag in logarithms scaled by the guess: exp overflows after a long step.
+
+    The problem: W. Hoburg, P. Abbeel, Geometric programming for aircraft design optimization, AIAA
+    Journal 52 (2014), section 3; its drag of 303.1 N.
+    """
+    guess = ca.DM([10.0, 100.0, 100.0, 8e3, 1.0])
+    x = ca.SX.sym("x", 5)
+    ratio, area, speed, weight, lift = ca.vertsplit(ca.exp(x / guess))
+    reynolds = 1.23 / 1.78e-5 * speed * ca.sqrt(area / ratio)
+    drag = 0.031 / area + 1.2 * 2.05 * 0.074 / reynolds**0.2 + lift**2 / (np.pi * 0.95 * ratio)
+    force = 0.5 * 1.23 * speed**2 * area
+    spar = 8.71e-5 * 3.8 * ratio**1.5 * ca.sqrt(4940.0 * weight * area) / 0.12
+    takeoff = 0.5 * 1.23 * 22.0**2 * 1.5 * area
+    g = ca.vertcat(weight - force * lift, weight - takeoff, 4940.0 + 45.24 * area + spar - weight)
+    solver = nlpsol("wing", "hybrid", {"x": x, "f": force * drag, "g": g})
+    found = solver(x0=guess * ca.log(guess), ubg=0)
+    assert solver.stats()["success"]
+    assert float(found["f"]) == pytest.approx(303.075, abs=1e-3)
+
+
+@pytest.mark.parametrize("rows", [lambda x: (x**2 - 1, x**2 + 1), lambda x: (x - 1, x**3 + x + 1)])
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_attempts_that_take_no_step_are_listed_once(rows, looked_at):
+    """At a local minimum of the violation several runs end where they begin."""
+    x, seen = ca.SX.sym("x"), []
+
+    def look(step):
+        seen.append(step)
+
+    options = {"iteration_callback": look} if looked_at else {}
+    solver = solved({"x": x, "g": ca.vertcat(*rows(x))}, options, x0=0, lbg=0, ubg=0)
+    stats = solver.stats()
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+    assert len(seen) == looked_at * len(stats["iterations"]["iter"])
+
+
+def test_bounds_of_a_result_are_those_of_its_call_and_cannot_be_written_to():
+    x = ca.SX.sym("x", 3)
+    f, g = ca.sumsqr(x - ca.DM([1, 2, 3])), ca.vertcat(ca.sum1(x), x[0] * x[1])
+    solver, lower = Solver(Problem.from_nlp({"x": x, "f": f, "g": g})), np.zeros(3)
+    first = solver.solve(0.1, lbx=lower, ubg=5)
+    lower[0] = 0.5  # the caller's own array
+    second = solver.solve(0.1, lbx=lower, ubg=5)
+    assert second.bounds.lbx[0] == 0.5
+    assert first.bounds.lbx[0] == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        first.bounds.lbx[0] = 7.0
+    lower[0] = 0.6
+    assert second.bounds.lbx[0] == 0.5

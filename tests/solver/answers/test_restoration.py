@@ -1,0 +1,66 @@
+"""Starts on bounds, restorations on the way, and how far bounds are relaxed."""
+
+import ctypes as ct
+
+import casadi as ca
+import numpy as np
+import pytest
+from problems.chains import chain_disc
+from problems.control import FAMILIES
+from support.cases.nlp import parts, solved
+from support.judges.standard_form import Form
+
+from casadi_hybrid import Problem
+
+
+def test_a_start_whose_bounds_meet_its_equations_is_no_obstacle() -> None:
+    """x₀ ≥ 0 and x₀ = 0: the distance to the bound falls to rounding, ν has to fall after it."""
+    N = 30
+    v, u = ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
+    g = ca.vertcat(v[0], v[1:] - v[:-1] - (u - v[:-1] ** 2) / N)
+    solver = solved(
+        {"x": ca.vertcat(v, u), "f": -v[-1], "g": g},
+        x0=0.1,
+        lbx=0,
+        ubx=[np.inf] * (N + 1) + [1] * N,
+        lbg=0,
+        ubg=0,
+    )
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 25
+
+
+@pytest.mark.parametrize("N", [20, 40, 50])
+def test_a_race_is_not_restored_by_tiny_steps(N: int) -> None:
+    """With 50 intervals 73, had θ to grow in five short steps before a restoration is due."""
+    nlp, call = parts(FAMILIES["race_car"].build(N))
+    solver = solved(nlp, **call)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 50
+    assert float(solver.result.f) == pytest.approx(1.905, abs=5e-2)
+
+
+def test_chains_around_a_disc_are_not_lost() -> None:
+    """A restoration after five short steps, wherever they led, lost three of four of these."""
+    count = 0
+    for links in (50, 60, 70, 80):
+        nlp, call = parts(chain_disc(links))
+        solver = solved(nlp, **call)
+        count += solver.stats()["success"]
+    assert count >= 3
+
+
+def test_a_relaxation_is_never_wider_than_the_tolerance_allows() -> None:
+    """A row of slope 10⁵ is scaled by 10⁻³: 10⁻⁸ of its scaled bounds were 10⁻⁵ of its own."""
+    x = ca.SX.sym("x", 3)
+    problem = Problem.from_nlp({"x": x, "f": x[0] + x[2], "g": ca.vertcat(1e5 * x[0], x[1])})
+    form = Form(problem, problem.numbers(x0=1, lbx=-1e4, ubx=1e4, lbg=-1, ubg=1))
+    scale = np.array([1, 1, 1, 1e-3, 1])  # three variables, two slacks
+    np.testing.assert_allclose(form.of_form("scale_c", 2), scale[3:])
+    bounds = [form.of_form(name, 5).copy() for name in ("lower", "upper")]
+    form.form.relaxation = 1e-8
+    form.space._numbers.feasibility = 1e-6
+    form.core.hybrid_make_form(ct.byref(form.form), ct.byref(form.point))
+    for name, before, sign in zip(("lower", "upper"), bounds, (-1, 1), strict=True):
+        moved = sign * (form.of_form(name, 5) - before)
+        np.testing.assert_allclose(moved / scale, [5e-7] * 4 + [1e-8], rtol=1e-4)

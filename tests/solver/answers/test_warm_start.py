@@ -1,0 +1,329 @@
+"""Warm starts of x, multipliers and working set: ``solver(..., warm_start=result)``."""
+
+import itertools
+
+import casadi as ca
+import numpy as np
+import pytest
+from problems.hs import HS, NLP
+from support.cases.core import warm
+from support.cases.nlp import CASES, parts, solved
+from support.judges.kkt import Judge
+
+from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+
+# Bounds of every kind, equations, many variables; each solved well within its tolerance.
+CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
+
+
+def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
+    nlp, bounds = parts(problem.build())
+    arrays = {key: np.asarray(bounds[key], float).ravel() for key in bounds}
+    return nlpsol("solver", "hybrid", nlp), arrays
+
+
+def test_after_a_change_of_the_bounds_a_few_steps_do() -> None:
+    """Every finite bound moved by up to 1e-4: the steps of all problems, warm against cold."""
+    draws = np.random.default_rng(7)
+    cold, near = [], []
+    for problem in CHOSEN:
+        solver, bounds = prepared(problem)
+        solver(x0=problem.x0, **bounds)
+        first = solver.result
+        for kind in "xg":
+            shift = 1e-4 * draws.uniform(-1.0, 1.0, bounds[f"lb{kind}"].size)
+            bounds |= {key: bounds[key] + shift for key in (f"lb{kind}", f"ub{kind}")}
+        solver(x0=problem.x0, **bounds)
+        cold.append(solver.result)
+        solver(warm_start=first, **bounds)
+        near.append(solver.result)
+    assert all(result.success for result in (*cold, *near))
+    for a, b in zip(cold, near, strict=True):
+        assert b.f <= a.f + 1e-5 * max(1.0, abs(a.f))
+    assert np.median([result.iterations for result in near]) <= 2
+    assert sum(r.iterations for r in near) <= 0.3 * sum(r.iterations for r in cold)
+
+
+def test_the_working_set_names_sides() -> None:
+    x = ca.SX.sym("x", 5)
+    g = ca.vertcat(x[0] + x[1], x[1] - x[2], x[2] + x[4])
+    of_x = {"lbx": [2, -9, -9, 3, -9], "ubx": [9, 9, 0.3, 3, 9]}
+    of_g = {"lbg": [-9, 0.1, 1.5], "ubg": [2.5, 9, 1.5]}
+    result = solved({"x": x, "f": ca.sumsqr(x - 1), "g": g}, **of_x, **of_g).result
+    working = result.working_set
+    assert result.success
+    assert working.x.tolist() == [-1, 0, 1, 2, 0]
+    assert working.g.tolist() == [1, 0, 2]
+    assert str(working) == ("x: 1 lower, 1 upper, 1 equal of 5; g: 0 lower, 1 upper, 1 equal of 3")
+    with pytest.raises(ValueError, match="read-only"):
+        working.x[0] = 0
+
+
+@pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)
+def test_the_working_set_agrees_with_values_and_multipliers(problem: NLP) -> None:
+    solver, bounds = prepared(problem)
+    solver(x0=problem.x0, **bounds)
+    result = solver.result
+    for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
+        sides = getattr(result.working_set, kind)
+        low, high = bounds[f"lb{kind}"], bounds[f"ub{kind}"]
+        assert ((sides == 2) == (low == high)).all()
+        assert (np.abs(values - low)[sides == -1] <= 1e-4).all()
+        assert (np.abs(values - high)[sides == 1] <= 1e-4).all()
+        assert (np.abs(lam[sides == 0]) <= 1e-4).all()
+        assert (lam[sides == -1] <= 0).all()
+        assert (lam[sides == 1] >= 0).all()
+
+
+def test_given_arguments_come_before_those_of_the_result() -> None:
+    nlp, call = CASES["parameters"]
+    solver = solved(nlp, **call)
+    first = solver.result
+    rest = {key: value for key, value in call.items() if key not in ("p", "x0")}
+    found = solver(p=[2.2, 2.9], warm_start=first, **rest)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == first.x.tolist()
+    assert solver.result.p.tolist() == [2.2, 2.9]
+    assert Judge(nlp).kkt(found, {"p": [2.2, 2.9], **rest}) <= 1e-6
+    solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == [0.5, 0.25]
+
+
+def test_the_result_of_a_failure_is_only_a_start() -> None:
+    nlp, call = CASES["mixed"]
+    solver = solved(nlp, {"max_iter": 2}, **call)
+    failed = solver.result
+    assert not failed.success
+    solver = solved(nlp, **{**call, "x0": None}, warm_start=failed)
+    assert solver.result.success
+    assert solver.result.x0.tolist() == failed.x.tolist()
+
+
+def test_what_is_no_warm_start_is_refused() -> None:
+    nlp, call = CASES["mixed"]
+    solver = nlpsol("s", "hybrid", nlp)
+    other = solved(CASES["bounds"][0])
+    x = ca.SX.sym("x")
+    equality = Solver(Problem(x=x, f=x, h=x - 1)).solve(0)
+    for wrong, message in (
+        (other.result, "2 variables and 0 constraints, the problem has 4 and 2"),
+        ({"x": 1}, "must be the result of a solve .solver.result., got dict"),
+        (equality, "1 variables and 1 constraints, the problem has 4 and 2"),
+    ):
+        with pytest.raises(InputError, match=message):
+            solver(**call, warm_start=wrong)
+
+
+def test_a_warm_start_holds_where_an_equation_is_there_twice():
+    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
+    row = x[0] + 2 * x[1] - x[2]
+    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] * x[1], "g": ca.vertcat(row, 2.47 * row)}
+    solver = nlpsol("twice", "hybrid", nlp)
+    bounds = {"lbg": [1, 2.47], "ubg": [1, 2.47], "lbx": 0.2}
+    solver(x0=0, p=[1, 0, 1], **bounds)
+    assert solver.stats()["iter_count"] > 3
+    solver(warm_start=solver.result, p=[1.01, 0.01, 0.98])
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 2
+
+
+ROWS = {"twice": [[1], [1]], "2": [[1], [2]], "3": [[1], [3]], "sum": [[1, 0], [0, 1], [1, -2]]}
+
+
+@pytest.mark.parametrize("multiples", ROWS.values(), ids=ROWS)
+def test_dependent_rows_keep_least_multipliers(multiples: list[list[float]]) -> None:
+    """min ‖y − a‖² s.t. rows A y = b, several times: y = a − Aᵀμ, 2μ = Mᵀλ."""
+    M = np.array(multiples)
+    A, a = np.array([[1.3, -0.7, 0.4], [0.0, 0.5, -1.1]])[: M.shape[1]], np.array([1.0, 2, 3])
+    y = ca.SX.sym("y", 3)
+    nlp = {"x": y, "f": ca.sumsqr(y - a), "g": ca.mtimes(ca.DM(M @ A), y)}
+    solver = nlpsol("s", "hybrid", nlp)
+    equal = lambda b: dict.fromkeys(("lbg", "ubg"), M @ np.full(M.shape[1], b))  # noqa: E731
+    solver(**equal(0.1))
+    for b in np.linspace(0.2, 3, 29):
+        found = solver(warm_start=solver.result, **equal(b))
+        mu = np.linalg.solve(A @ A.T, A @ a - b)
+        assert solver.result.success
+        assert solver.result.iterations <= 1
+        assert found["x"].full().ravel() == pytest.approx(a - A.T @ mu, abs=1e-8)
+        assert M.T @ found["lam_g"].full().ravel() == pytest.approx(2 * mu, abs=1e-6)
+        assert np.abs(solver.result.lam_g).max() < 10
+
+
+@pytest.mark.parametrize("size", [1e4, 1e9, 1e13, 1e15, 1e17])
+def test_multipliers_that_hide_the_slope(size: float) -> None:
+    """Given along the null space of two equal rows they leave no residual, and prove nothing."""
+    y, row, a = ca.SX.sym("y", 3), np.array([1.3, -0.7, 0.4]), np.array([1.0, 2, 3])
+    nlp = {"x": y, "f": ca.sumsqr(y - a), "g": ca.mtimes(ca.DM([row, row]), y)}
+    solver = nlpsol("s", "hybrid", nlp)
+    found = solver(x0=[1 / 1.3, 0, 0], lam_g0=[size, -size], lbg=1, ubg=1)
+    assert solver.result.success
+    right = a - row * (a @ row - 1) / (row @ row)
+    assert found["x"].full().ravel() == pytest.approx(right, abs=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-8, 1e-16])
+def test_rounding_alone_keeps_no_warm_start_from_its_end(tol: float) -> None:
+    """A tolerance that nothing meets, as do-mpc's example of a differentiator asks for."""
+    x, p = ca.SX.sym("x", 4), ca.SX.sym("p")
+    f = ca.sumsqr(ca.sin(x) - p * ca.DM([0.3, 0.1, -0.2, 0.7])) + 0.1 * ca.exp(x[0] * x[1])
+    g = ca.vertcat(x[0] + x[1] ** 3, x[2] * x[3])
+    nlp = {"x": x, "p": p, "f": f, "g": g}
+    solver = nlpsol("s", "hybrid", nlp, {"tol": tol})
+    bounds = {"lbg": [0.1, -0.1], "ubg": [0.1, 9.0], "lbx": -2, "ubx": [2, 2, 2, 0.5]}
+    found = solver(x0=0.2, p=1.0, **bounds)
+    first = solver.result
+    found = solver(**warm(found), p=1.05, **bounds)
+    assert first.success
+    assert solver.result.success
+    assert solver.result.iterations <= 6
+    assert Judge(nlp).kkt(found, {"p": 1.05, **bounds}) <= max(tol, 1e-12)
+
+
+def test_sets_that_exchanged_at_once_would_cycle() -> None:
+    """min ½xᵀHx − pᵀx, x ≥ 0: at p = (2, 1, −3) sets changed all at once come back to themselves.
+
+    From whatever set, one step on the right one solves a quadratic program.
+    """
+    H = ca.DM([[4, 5, -5], [5, 9, -5], [-5, -5, 7]])
+    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
+    solver = nlpsol("s", "hybrid", {"x": x, "p": p, "f": 0.5 * ca.dot(x, H @ x) - ca.dot(p, x)})
+    for before in itertools.product((-3, 2), repeat=3):
+        solver(p=before, lbx=0)
+        solver(p=[2, 1, -3], lbx=0, warm_start=solver.result)
+        assert solver.result.success
+        assert solver.result.iterations <= 1
+
+
+def test_a_few_steps_that_hardly_get_nearer_are_waited_for() -> None:
+    """Newton's method on 0.009 arctan(x) = 0 from 1.3: 1.3, −1.16, 0.94, −0.54, 0.1, …
+
+    The second and the third step leave more than half of the error of the first.
+    """
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    f = x[0] + (x[1] - 2) ** 2
+    solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": f, "g": 0.009 * ca.atan(x[0] - p)})
+    bounds = {"ubx": [ca.inf, 1], "lbg": 0, "ubg": 0}
+    found = solver(x0=[0.1, 0], p=0, **bounds)
+    found = solver(p=-1.3, **bounds, **warm(found))
+    assert solver.result.success
+    assert float(found["x"][0]) == pytest.approx(-1.3, abs=1e-9)
+    stats = solver.stats()
+    assert stats["iter_count"] <= 6  # 10 where the first of these steps ends it
+    assert max(stats["iterations"]["mu"]) < 1e-5
+
+
+def jumped(radius: float) -> NlpSolver:
+    """From the solution on the unit circle, with its multipliers, to that on another circle."""
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
+    waves = ca.cos(4 * x[0]) + 0.1 * (x[1] - 1) ** 2
+    solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": waves, "g": ca.sumsqr(x) - p**2})
+    first = solver(x0=[0.3, 0.4], p=1, lbg=0, ubg=0)
+    solver(x0=first["x"], lam_x0=first["lam_x"], lam_g0=first["lam_g"], p=radius, lbg=0, ubg=0)
+    return solver
+
+
+def test_a_first_step_that_stays_outside_is_not_followed() -> None:
+    """It would lead to f = −0.355 on the circle of radius √3; the least is −0.971."""
+    near, far = jumped(np.sqrt(1.5)), jumped(np.sqrt(3.0))
+    assert near.result.success
+    assert near.result.x[1] < 0.0  # where the last one was
+    assert max(near.stats()["iterations"]["mu"]) < 1e-5
+    assert far.result.success
+    assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
+    assert max(far.stats()["iterations"]["mu"]) == 1e-3  # the barrier, from far away
+    assert (near.result.iterations, far.result.iterations) == (4, 7)
+
+
+def test_far_from_a_solution_the_barrier_begins_wide() -> None:
+    """A path around a disc that was elsewhere: with a small ν iterates would hug its old edge.
+
+    Where the Lagrangian bends downwards on the way, ν is that of a cold start.
+    """
+    X, p = ca.MX.sym("X", 2, 20), ca.MX.sym("p", 2)
+    corners = ca.horzcat(ca.DM([0, 0]), X, ca.DM([4, 0]))
+    g = ca.vec((X[0, :] - p[0]) ** 2 + (X[1, :] - p[1]) ** 2)
+    nlp = {"x": ca.vec(X), "p": p, "f": ca.sumsqr(corners[:, 1:] - corners[:, :-1]), "g": g}
+    solver = nlpsol("path", "hybrid", nlp)
+    straight = np.vstack([np.linspace(0, 4, 22)[1:-1], np.zeros(20)]).T.ravel()
+    known = solver(x0=straight, p=[1, -0.9], lbg=1)
+
+    def barrier(*place: float) -> list[float]:
+        solver(p=place, lbg=1, **warm(known))
+        assert solver.result.success
+        return solver.stats()["iterations"]["mu"]
+
+    assert max(barrier(1.01, -0.9)) < 1e-5
+    far = barrier(3, 0.1)
+    assert far[1] == 1e-3  # the first row is that of the active set
+    assert max(far) == 0.1
+    assert max(barrier(1, 0.1)) == 0.1
+
+
+def test_a_feasible_start_goes_before_iterates_that_are_not() -> None:
+    """Where f bends downwards no active set is tried, and each step leaves the curve x₁ = x₀²."""
+    x = ca.SX.sym("x", 2)
+    nlp = {"x": x, "f": ca.cos(x[0]) - x[1] ** 2, "g": x[1] - x[0] ** 2}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": 2})
+    solver(x0=[1, 1], lam_x0=[0.3, 0], lam_g0=2, lbx=-2, ubx=2, lbg=0, ubg=0)
+    found = solver.result
+    assert (found.iterations, found.success) == (2, False)
+    np.testing.assert_array_equal(found.x, [1, 1])
+    assert found.residuals.feasibility == 0.0
+    assert abs(found.last["x0"][1] - found.last["x0"][0] ** 2) > 1e-6
+
+
+def swing_up(intervals: int) -> tuple[dict[str, ca.SX], dict[str, np.ndarray]]:
+    """A pole on a cart from hanging to standing, by the midpoint rule; at x0 ∇f is 0."""
+    state, force = ca.SX.sym("state", 4, intervals + 1), ca.SX.sym("force", 1, intervals)
+    rows = [state[:, 0], state[:, -1] - ca.DM([0, np.pi, 0, 0])]
+    for k in range(intervals):
+        _, angle, speed, rate = ca.vertsplit((state[:, k] + state[:, k + 1]) / 2)
+        sin, cos = ca.sin(angle), ca.cos(angle)
+        push = (force[k] + 0.3 * sin * (0.5 * rate**2 + 9.81 * cos)) / (1 + 0.3 * sin**2)
+        slope = ca.vertcat(speed, rate, push, -2 * (push * cos + 9.81 * sin))
+        rows.append(state[:, k + 1] - state[:, k] - 2.0 / intervals * slope)
+    x = ca.veccat(state, force)
+    most = np.r_[np.tile([2.0, np.inf, np.inf, np.inf], intervals + 1), np.full(intervals, 20.0)]
+    nlp = {"x": x, "f": ca.sumsqr(force) / intervals, "g": ca.veccat(*rows)}
+    return nlp, {"x0": np.zeros(x.numel()), "lbx": -most, "ubx": most, "lbg": 0.0, "ubg": 0.0}
+
+
+@pytest.mark.parametrize("door", ["numbers", "last", "warm_start"])
+@pytest.mark.parametrize(("intervals", "few"), [(20, 6), (30, 4)])
+def test_short_calls_come_to_what_a_long_one_does(intervals: int, few: int, door: str) -> None:
+    nlp, given = swing_up(intervals)
+    solver, short = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp, {"max_iter": few})
+    long, spent = solver.within(**given), 0
+    assert long.success
+    numbers = {"x0": given.pop("x0")}
+    before = None
+    while spent <= 1.5 * long.iterations:
+        found = short(**given, **({"warm_start": before} if before else numbers))
+        result, spent = short.result, spent + short.result.iterations
+        if result.success:
+            break
+        assert result.residuals.feasibility < 3.0  # at x0, where ∇f is 0, it is π
+        numbers = short.stats()["last"]
+        if door == "numbers":
+            numbers = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+        before = result if door == "warm_start" else None
+    assert result.success
+    assert spent <= 1.5 * long.iterations
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_no_more_steps_than_allowed_and_the_last_point_is_kept(most: int) -> None:
+    """Newton's steps for x³ = p from the solution at p = 1: their points are known."""
+    x, p = ca.MX.sym("x"), ca.MX.sym("p")
+    nlp = {"x": x, "p": p, "f": 0.5 * x**2, "g": x**3 - p}
+    solver = nlpsol("s", "hybrid", nlp, {"max_iter": most})
+    expected = 1.0
+    for _ in range(most):
+        expected -= (expected**3 - 1.5) / (3.0 * expected**2)
+    found = solver(x0=1.0, p=1.5, lbg=0.0, ubg=0.0, lam_g0=-1.0 / 3.0)
+    assert solver.stats()["iter_count"] == most
+    assert solver.stats()["return_status"] == "Maximum_Iterations_Exceeded"
+    assert float(found["x"]) == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,310 @@
+"""Problems of odd structure: roots, rays, dependent rows; verdicts that agree with themselves."""
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from problems.hs import hs_problem
+from support.cases.nlp import hock_schittkowski, solved
+
+from casadi_hybrid import nlpsol, verify
+
+x, X = ca.SX.sym("x"), ca.SX.sym("X", 2)
+INF = float("inf")
+
+
+RISING = {
+    "x": x, "f": 3.2e7 * (2 * ca.exp(0.5 * x) + (x - 0.17) ** 2),
+    "g": ca.vertcat(x**2, x**2, ca.sin(2.55 * x), 2 * x**2 - 1),
+}  # fmt: skip
+SIDES = {"lbg": [0.09, -INF, -INF, -0.82], "ubg": [0.09, 0.09, np.sin(0.765), INF]}
+
+
+@pytest.mark.parametrize(
+    ("nlp", "call", "stop", "most"),
+    [
+        # More equations than free variables, and a row with one side: its slack has no violation.
+        ({"x": X, "f": X[0], "g": ca.vertcat(X[0] * X[1], X[0] ** 2)},
+         {"x0": [1, 2], "lbx": [1, 2], "ubx": [1, 2], "lbg": [2, 0.5], "ubg": [2, INF]},
+         "CONVERGED", 1),
+        # One feasible point, at which two rows and a bound are active, and a steep objective.
+        (RISING, {"x0": 1.12, "lbx": 0.3, **SIDES}, "CONVERGED", 130),
+        # A constant row at its bound may have any multiplier: its restart is no limit of a caller.
+        ({"x": X, "f": 4.5e-8 * X[1], "g": ca.SX(-1)},
+         {"x0": [0.69, -0.26], "lbx": [-0.5, -INF], "ubx": [-0.5, INF], "lbg": -1, "ubg": 2},
+         "CONVERGED", 3000),
+        ({"x": X, "f": X[0] ** 2, "g": ca.sumsqr(X)}, {"x0": [1, 2], "ubg": -1},
+         "LOCALLY_INFEASIBLE", 100),
+        # A ray along a curve.
+        ({"x": X, "f": -X[1], "g": X[1] - X[0] ** 2}, {"x0": 1, "lbg": 0, "ubg": 0},
+         "UNBOUNDED", 50),
+    ],
+    ids=["root", "huge multipliers", "constant row", "hopeless", "curve"],
+)  # fmt: skip
+def test_it_ends_soon_as_it_has_to(nlp: Any, call: Any, stop: str, most: int) -> None:
+    stats = solved(nlp, **call).stats()
+    assert (stats["stop_reason"], stats["success"]) == (stop, stop == "CONVERGED")
+    assert stats["iter_count"] <= most
+
+
+def test_large_multipliers_of_pinned_bounds_leave_the_rows_exact() -> None:
+    """Slacks are pinned by a large number, not by an infinite one."""
+    solver = solved({"x": x, "f": -118685 * x, "g": -0.12 * x}, x0=-1.24, lbg=0.6, ubg=3.6)
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 8
+    np.testing.assert_allclose(solver.result.x, -5, rtol=1e-12)
+
+
+def test_the_way_back_to_the_least_violation_is_a_step() -> None:
+    nlp = {"x": x, "f": x, "g": ca.vertcat(x, -x, 2 * x)}
+    stats = solved(nlp, x0=0, lbg=[-2, 0, -2], ubg=[-1, 0, -1]).stats()
+    assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
+    assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+
+
+@pytest.mark.filterwarnings("ignore::casadi_hybrid.utils.errors.ScaleWarning")  # rightly
+@pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e-6, 1e-4])
+def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
+    """Its iterates are within tolerance long before steps end."""
+    y = ca.SX.sym("y", 3)
+    nlp = {"x": y, "f": scale * ca.sum1(y), "g": ca.sumsqr(y)}
+    assert solved(nlp, x0=[1, 1, 1], lbg=3, ubg=3).stats()["success"]
+
+
+@pytest.mark.parametrize("number", [33, 57, 73, 113])
+def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None:
+    """In the book it stands in the row, whose value at its bound is rounding of its terms."""
+    nlp, call = hock_schittkowski(number)
+    nlp["f"] *= 1e12
+    solver = nlpsol("s", "hybrid", nlp)
+    answer = solver(**call)
+    assert solver.stats()["success"]
+    np.testing.assert_allclose(float(answer["f"]) / 1e12, hs_problem(number).f_star, rtol=1e-4)
+    report = verify(nlp, answer, **call, ipopt=False)
+    for kind in ("feasibility", "stationarity", "complementarity", "dual_sign"):
+        assert getattr(report, kind).value <= 1e-6
+
+
+F = (1 - X[0]) ** 2 + 100 * (X[1] - X[0] ** 2) ** 2
+LIMITED = [
+    *((*hock_schittkowski(number), range(25)) for number in (64, 71, 72)),
+    ({"x": X, "f": F, "g": ca.sum1(X)}, {"x0": [-1.2, 1], "ubg": 1}, range(25)),
+    ({"x": X, "f": ca.sum1(X), "g": ca.sumsqr(X)}, {"x0": [1, 1], "ubg": 0}, range(50, 85)),
+    ({"x": X, "f": 1e11 * ca.sumsqr(X - 1), "g": ca.sum1(X)}, {"x0": 0, "ubg": 1}, range(12)),
+]
+
+
+@pytest.mark.parametrize(("nlp", "call", "limits"), LIMITED)
+def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range) -> None:
+    """On an active set those that solve and those in vain; those that converge; those of a search
+    beside a point without multipliers; those that refine."""
+    for limit in limits:
+        stats = solved(nlp, {"max_iter": limit}, **call).stats()
+        assert stats["iter_count"] <= limit
+        assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
+    assert stats["success"]
+
+
+@pytest.mark.parametrize("number", [26, 32, 46])
+def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> None:
+    """Steps go on until the scaled error is small too; a limit on the way ends a success."""
+    nlp, call = hock_schittkowski(number)
+    course = solved(nlp, **call).stats()["iterations"]
+    worst = np.max([course["inf_pr"], course["inf_du"], course["compl"]], axis=0)
+    first = int(np.flatnonzero(worst <= 1e-6)[0])
+    assert first < len(worst) - 1
+    stats = solved(nlp, {"max_iter": first}, **call).stats()
+    assert stats["success"]
+    assert stats["stop_reason"] == "ITERATION_LIMIT"
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_an_overdetermined_root_is_found_in_any_units(scale: float) -> None:
+    y = X / scale
+    g = ca.vertcat(ca.sumsqr(y) - 5, y[0] * y[1] - 2, y[0] - 2 * y[1] + 3)
+    solver = solved({"x": X, "g": g}, x0=3 * scale, lbg=0, ubg=0)
+    assert solver.stats()["success"]
+    np.testing.assert_allclose(solver.result.x / scale, [1, 2], atol=1e-6)
+    assert solver.stats()["iter_count"] <= 15
+
+
+def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
+    t, y = np.arange(4.0), np.array([1.0, 2.0, 5.0, 3.0])
+    solver = solved({"x": X, "g": X[0] + X[1] * t - y}, x0=9, lbg=0, ubg=0)
+    assert solver.stats()["point_status"] == "INFEASIBLE_STATIONARY"
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_INFEASIBLE"
+    np.testing.assert_allclose(solver.result.x, np.polyfit(t, y, 1)[::-1], atol=1e-6)
+    assert solver.stats()["iter_count"] <= 10
+
+
+@pytest.mark.parametrize("f", [-ca.sqrt(x), -(x**0.3), -ca.sqrt(1 + x**2)], ids=str)
+def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f: Any) -> None:
+    stats = solved({"x": x, "f": f}, lbx=1, x0=2).stats()
+    assert stats["stop_reason"] == "UNBOUNDED"
+    assert not stats["success"]
+    assert stats["point_status"] != "KKT_POINT"
+
+
+@pytest.mark.parametrize("least", [-1.0, -1e12])
+def test_a_minimum_far_out_is_no_ray(least: float) -> None:
+    solver = solved({"x": x, "f": (x - 1e11) ** 2 + least})
+    assert solver.stats()["success"]
+    assert float(solver.result.x[0]) == pytest.approx(1e11)
+
+
+def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible() -> None:
+    """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞. From few starts it is not proved."""
+    starts = np.random.default_rng(1).normal(0.0, 2.0, (2, 60))
+    solver = nlpsol("S", "hybrid", {"x": X, "f": X[0] - X[1], "g": X[0] * X[1]})
+    found = solver.batch(x0=starts, lbg=0, ubg=1)
+    ends = [found.result(k).stop.name for k in range(60)]
+    assert ends.count("UNBOUNDED") >= 57
+    assert "LOCALLY_INFEASIBLE" not in ends
+    assert "falls without bound" in found.result(ends.index("UNBOUNDED")).explain()
+
+
+def test_multipliers_without_bound_excuse_no_residual() -> None:
+    """A disc and its tangent: no multipliers exist, and rounding of huge ones proves nothing."""
+    solver = solved({"x": X, "f": X[0] - X[1], "g": ca.sumsqr(X)}, lbx=[1, -np.inf], ubg=1)
+    r = solver.result
+    slope = np.array([1.0, -1.0]) + 2 * r.x * r.lam_g + r.lam_x
+    assert not solver.stats()["success"] or np.abs(slope).max() <= 1e-6 * (1 + 1e-6)
+
+
+def test_products_that_are_large_make_no_point_stationary() -> None:
+    call = {"x0": [1, 0], "lbx": [0, -INF], "lam_x0": [-1, 0], "lbg": 5, "ubg": 5}
+    stats = solved({"x": X, "f": X[0], "g": X[1]}, {"max_iter": 0}, **call).stats()
+    assert stats["point_status"] == "NOT_CONVERGED"
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 7, 15, 30, 60])
+def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -> None:
+    """Whatever run it cut off."""
+    nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
+    stats = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2]).stats()
+    assert stats["iter_count"] <= limit or stats["stop_reason"] != "ITERATION_LIMIT"
+    if stats["iter_count"] >= limit:
+        assert stats["stop_reason"] == "ITERATION_LIMIT"
+        assert stats["unified_return_status"] == "SOLVER_RET_LIMITED"
+
+
+def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() -> None:
+    """From the feasible side of a hill the iterates may end behind it; the verdict may not."""
+    g = ca.vertcat((X[0] ** 2 - 1) ** 2 + 0.1 * X[0] + X[1] ** 2, X[1])
+    for start in np.linspace(-2.0, 2.0, 17):
+        solver = solved({"x": X, "f": ca.cos(3 * X[0]), "g": g}, lbg=[-1, 0], ubg=[-0.05, 0],
+                        x0=[start, 0])  # fmt: skip
+        stats = solver.stats()
+        if stats["stop_reason"] == "LOCALLY_INFEASIBLE":
+            assert stats["point_status"] == "INFEASIBLE_STATIONARY"
+            assert solver.result.residuals.feasibility > 1e-6
+            assert not -1 <= float(ca.Function("g", [X], [g])([start, 0])[0]) <= -0.05
+        else:
+            assert stats["success"]
+
+
+@pytest.mark.parametrize("radius", [1.0, 0.0])
+def test_an_equation_written_as_two_inequalities_gives_bounded_multipliers(radius: float) -> None:
+    g = ca.sumsqr(X) - 1 if radius else X[0] - X[1]
+    nlp = {"x": X, "f": X[0] + 2 * X[1] ** 2 + X[0] ** 2, "g": ca.vertcat(g, g)}
+    solver = nlpsol("s", "hybrid", nlp)
+    answer = solver(x0=[0.5, -0.5], lbg=[-np.inf, 0], ubg=[0, np.inf])
+    assert solver.stats()["success"]
+    assert np.abs(solver.result.lam_g).max() <= 1e4
+    once = nlpsol("s", "hybrid", {**nlp, "g": g})(x0=answer["x"], lbg=0, ubg=0)
+    np.testing.assert_allclose(float(answer["f"]), float(once["f"]), atol=1e-6)
+    net = float(ca.sum1(answer["lam_g"]))
+    np.testing.assert_allclose(net, float(once["lam_g"]), atol=1e-5)
+    solver(warm_start=solver.result, lbg=[-np.inf, 0], ubg=[0, np.inf])
+    assert solver.stats()["success"]
+    assert solver.stats()["iter_count"] <= 3
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twice: bool) -> None:
+    """A pendulum whose input nothing limits; sin keeps every step of an iteration short."""
+    n = 10
+    z = ca.MX.sym("z", 3 * n)
+    angle, speed, torque = z[:n], z[n : 2 * n], z[2 * n :]
+    before = ca.vertcat(1, angle[:-1]), ca.vertcat(0, speed[:-1])
+    rows = ca.vertcat(
+        angle - before[0] - 0.1 * before[1], speed - before[1] - 0.1 * (ca.sin(before[0]) + torque)
+    )
+    nlp = {"x": z, "f": -ca.sumsqr(z), "g": ca.vertcat(rows, rows) if twice else rows}
+    solver = solved(nlp, lbg=0, ubg=0)
+    assert solver.stats()["stop_reason"] == "UNBOUNDED"
+    assert solver.stats()["iter_count"] <= 50
+    r = solver.result
+    assert r.f < -1e20
+    assert np.abs(r.g).max() <= 1e-2  # sin of a number near 1e11 is not known better
+
+
+@pytest.mark.parametrize(
+    ("nlp", "call"),
+    [
+        ({"x": x, "f": -x / (1 + 1e-6 * ca.fabs(x))}, {}),
+        ({"x": x, "f": -1e6 * (1 - ca.exp(-x / 1e6))}, {}),
+        ({"x": x, "f": -ca.log(x)}, {"lbx": 1, "x0": 2}),
+        ({"x": x, "f": -x + 1e-30 * x**4}, {}),
+        ({"x": X, "f": -X[0], "g": X[1] - ca.sin(X[0])}, {"lbg": 0, "ubg": 0, "ubx": 1e9}),
+        ({"x": X, "f": -X[0], "g": X[1] - ca.atan(X[0] / 1e6)},
+         {"lbg": 0, "ubg": 0, "ubx": [np.inf, 1.5]}),
+        ({"x": X, "f": -X[0] - X[1], "g": ca.sumsqr(X / 1e3)}, {"ubg": 1e12}),
+    ],
+)  # fmt: skip
+def test_what_levels_off_or_is_held_back_far_out_is_not_unbounded(nlp: Any, call: Any) -> None:
+    assert solved(nlp, **call).stats()["stop_reason"] != "UNBOUNDED"
+
+
+Y = ca.SX.sym("y", 3)
+LEAST = ca.sumsqr(ca.DM([[2, 1, 0], [0, 2, 1], [1, 0, 3]]) @ Y - ca.DM([1, 2, 3]))
+QUARTIC = LEAST + 0.1 * ca.sum1(Y**4)
+
+
+def shot() -> dict[str, ca.MX]:
+    """Single shooting by an integrator of default tolerances."""
+    u, s, v = ca.MX.sym("u", 3), ca.SX.sym("s", 2), ca.SX.sym("v")
+    ode = ca.vertcat((1 - s[1] ** 2) * s[0] - s[1] + v, s[0])
+    dae = {"x": s, "p": v, "ode": ode, "quad": ca.sumsqr(s) + v**2}
+    step = ca.integrator("step", "cvodes", dae, 0, 5 / 3)
+    state, cost = ca.DM([0, 1]), ca.MX(0)
+    for k in range(3):
+        ran = step(x0=state, p=u[k])
+        state, cost = ran["xf"], cost + ran["qf"]
+    return {"x": u, "f": cost + 5 * ca.sumsqr(state)}
+
+
+NOISY = {
+    "cancelled": {"x": Y, "f": QUARTIC + ((Y[0] + 1e5) ** 2 - 1e10 - 2e5 * Y[0])},
+    "far root": {"x": Y, "f": 2e7 * (ca.sqrt(1e14 + QUARTIC) - 1e7)},
+    "variance": {"x": Y, "f": QUARTIC + ca.sumsqr(Y + 1e5) / 3 - (ca.sum1(Y + 1e5) / 3) ** 2},
+    "steps": {"x": Y, "f": QUARTIC + 1e-3 * ca.sin(ca.floor(1e9 * ca.sum1(Y)))},
+    "integrator": shot(),
+}
+FREE, BOUNDED, EQUATION = {}, {"ubx": [0.2, INF, INF]}, {"lbg": 0.5, "ubg": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        *[("cancelled", FREE), ("cancelled", BOUNDED), ("variance", FREE), ("steps", BOUNDED)],
+        *[("far root", FREE), ("far root", BOUNDED), ("far root", EQUATION)],
+        ("integrator", EQUATION),
+    ],
+)
+def test_noise_in_f_delays_no_solution(name: str, call: Any) -> None:
+    nlp = NOISY[name]
+    if call is EQUATION:
+        nlp = {**nlp, "g": ca.sum1(nlp["x"])}
+    stats = solved(nlp, x0=[0.1, -0.2, 0.3], **call).stats()
+    assert stats["success"]
+    assert stats["iter_count"] <= 15
+    assert stats["n_call_nlp_f"] <= 60
+
+
+@pytest.mark.parametrize("height", [1e-3, 0.1, 5])
+def test_noise_excuses_no_jump_upwards(height: float) -> None:
+    """The point without slope lies beyond the jump, higher than the start."""
+    solver = solved({"x": x, "f": (x - 1) ** 2 * 1e-4 + height * (x > 0.5)}, x0=0.49)
+    assert solver.result.f <= 1e-4

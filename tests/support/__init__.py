@@ -1,0 +1,1 @@
+"""Problems, reference computations and judges shared by the tests."""

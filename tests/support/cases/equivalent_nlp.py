@@ -1,0 +1,245 @@
+"""The same problem written otherwise, and how an answer translates back.
+
+Each function takes a problem and a generator of random numbers and returns the other form with the
+map from its answers to those of the first. L = f + λ_gᵀg + λ_xᵀx is one function in all forms (up
+to the scale of f), which fixes how multipliers translate.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from support.cases.random_nlp import Answer, Random
+from support.judges.kkt import INF
+
+Back = Callable[[Answer], Answer]
+Form = Callable[[Random, np.random.Generator], tuple[Random, Back]]
+
+
+def _scales(rng: np.random.Generator, size: int) -> Any:
+    return 10.0 ** rng.uniform(-3, 3, size)
+
+
+def permuted_variables(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    order = rng.permutation(a.x.numel())
+    back = np.argsort(order)
+    x = ca.SX.sym("y", order.size)
+    f, g = a.at(x[back.tolist()])
+    b = replace(a, x=x, f=f, g=g, lbx=a.lbx[order], ubx=a.ubx[order], x0=a.x0[order])
+    return b, lambda s: replace(s, x=s.x[back], lam_x=s.lam_x[back])
+
+
+def permuted_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    order = rng.permutation(a.g.numel())
+    back = np.argsort(order)
+    b = replace(a, g=a.g[order.tolist()], lbg=a.lbg[order], ubg=a.ubg[order])
+    return b, lambda s: replace(s, lam_g=s.lam_g[back])
+
+
+def permuted_parameters(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    order = rng.permutation(a.p.numel())
+    p = ca.SX.sym("q", order.size)
+    f, g = ca.substitute([a.f, a.g], [a.p], [p[np.argsort(order).tolist()]])
+    return replace(a, p=p, f=f, g=g, values=a.values[order]), lambda s: s
+
+
+def scaled_variables(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """x = d·y, and some d negative: lower bounds become upper ones."""
+    d = _scales(rng, a.x.numel()) * rng.choice([-1, 1], a.x.numel())
+    y = ca.SX.sym("y", d.size)
+    f, g = a.at(ca.DM(d) * y)
+    ends = np.sort(np.vstack((a.lbx / d, a.ubx / d)), axis=0)
+    b = replace(a, x=y, f=f, g=g, lbx=ends[0], ubx=ends[1], x0=a.x0 / d)
+    return b, lambda s: replace(s, x=s.x * d, lam_x=s.lam_x / d)
+
+
+def shifted_variables(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    c = rng.normal(size=a.x.numel()) * 10
+    y = ca.SX.sym("y", c.size)
+    f, g = a.at(y + ca.DM(c))
+    b = replace(a, x=y, f=f, g=g, lbx=a.lbx - c, ubx=a.ubx - c, x0=a.x0 - c)
+    return b, lambda s: replace(s, x=s.x + c)
+
+
+def scaled_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    d = _scales(rng, a.g.numel())
+    b = replace(a, g=ca.DM(d) * a.g, lbg=d * a.lbg, ubg=d * a.ubg)
+    return b, lambda s: replace(s, lam_g=s.lam_g * d)
+
+
+def negated_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    d = rng.choice([-1.0, 1.0], a.g.numel())
+    lbg, ubg = np.where(d > 0, a.lbg, -a.ubg), np.where(d > 0, a.ubg, -a.lbg)
+    b = replace(a, g=ca.DM(d) * a.g, lbg=lbg, ubg=ubg)
+    return b, lambda s: replace(s, lam_g=s.lam_g * d)
+
+
+def scaled_objective(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    t = float(_scales(rng, 1)[0])
+    return replace(a, f=t * a.f), lambda s: replace(
+        s, f=s.f / t, lam_x=s.lam_x / t, lam_g=s.lam_g / t
+    )
+
+
+def maximised(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """What is maximised is c − f; a minimiser gets its negative."""
+    c = float(rng.normal())
+    gain = c - a.f
+    return replace(a, f=-gain), lambda s: replace(s, f=c - (-s.f))
+
+
+def equations_as_inequalities(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """Every equation as two rows, one multiplier each way."""
+    twice = np.flatnonzero(a.lbg == a.ubg)
+    g = ca.vertcat(a.g, *(a.g[int(i)] for i in twice))
+    ubg = a.ubg.copy()
+    ubg[twice] = INF
+    lbg = np.concatenate((a.lbg, np.full(twice.size, -INF)))
+    b = replace(a, g=g, lbg=lbg, ubg=np.concatenate((ubg, a.ubg[twice])))
+    m = a.g.numel()
+
+    def back(s: Answer) -> Answer:
+        lam = s.lam_g[:m].copy()
+        lam[twice] += s.lam_g[m:]
+        return replace(s, lam_g=lam)
+
+    return b, back
+
+
+def duplicated_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """Some rows once more, in other units."""
+    m = a.g.numel()
+    again = np.flatnonzero(rng.random(m) < 0.5)
+    d = 10.0 ** rng.uniform(-1, 1, again.size)
+    g = ca.vertcat(a.g, *(size * a.g[int(i)] for size, i in zip(d, again, strict=True)))
+    b = replace(
+        a,
+        g=g,
+        lbg=np.concatenate((a.lbg, d * a.lbg[again])),
+        ubg=np.concatenate((a.ubg, d * a.ubg[again])),
+    )
+
+    def back(s: Answer) -> Answer:
+        lam = s.lam_g[:m].copy()
+        lam[again] += d * s.lam_g[m:]
+        return replace(s, lam_g=lam)
+
+    return b, back
+
+
+def bounds_as_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """Some bounds on variables become rows; also those of fixed variables."""
+    moved = np.flatnonzero(rng.random(a.x.numel()) < 0.5)
+    lbx, ubx = a.lbx.copy(), a.ubx.copy()
+    lbx[moved], ubx[moved] = -INF, INF
+    b = replace(
+        a,
+        g=ca.vertcat(a.g, *(a.x[int(i)] for i in moved)),
+        lbx=lbx,
+        ubx=ubx,
+        lbg=np.concatenate((a.lbg, a.lbx[moved])),
+        ubg=np.concatenate((a.ubg, a.ubx[moved])),
+    )
+    m = a.g.numel()
+
+    def back(s: Answer) -> Answer:
+        lam_x = s.lam_x.copy()
+        lam_x[moved] += s.lam_g[m:]
+        return replace(s, lam_x=lam_x, lam_g=s.lam_g[:m])
+
+    return b, back
+
+
+def slack_form(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """g(x) − s = 0 with bounds on s: λ_g of the rows, and λ_s = λ_g."""
+    n, m = a.x.numel(), a.g.numel()
+    s = ca.SX.sym("s", m)
+    start = np.array(ca.Function("g", [a.x, a.p], [a.g])(a.x0, a.values).full()).ravel()
+    b = replace(
+        a,
+        x=ca.vertcat(a.x, s),
+        g=a.g - s,
+        lbx=np.concatenate((a.lbx, a.lbg)),
+        ubx=np.concatenate((a.ubx, a.ubg)),
+        lbg=np.zeros(m),
+        ubg=np.zeros(m),
+        x0=np.concatenate((a.x0, start)),
+    )
+
+    def back(found: Answer) -> Answer:
+        np.testing.assert_allclose(found.lam_x[n:], found.lam_g, rtol=1e-5, atol=1e-5)
+        return replace(found, x=found.x[:n], lam_x=found.lam_x[:n])
+
+    return b, back
+
+
+def fixed_eliminated(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """Numbers in place of fixed variables; their multipliers are what stationarity leaves."""
+    fixed = a.lbx == a.ubx
+    if fixed.all():
+        return a, lambda s: s
+    free = np.flatnonzero(~fixed)
+    y = ca.SX.sym("y", free.size)
+    whole = ca.SX(ca.DM(a.lbx))
+    whole[free.tolist()] = y
+    f, g = a.at(whole)
+    b = replace(a, x=y, f=f, g=g, lbx=a.lbx[free], ubx=a.ubx[free], x0=a.x0[free])
+    lam = ca.SX.sym("lam", a.g.numel())
+    slope = ca.Function("slope", [a.x, a.p, lam], [ca.gradient(a.f + ca.dot(lam, a.g), a.x)])
+
+    def back(s: Answer) -> Answer:
+        x, lam_x = a.lbx.copy(), np.zeros(fixed.size)
+        x[free], lam_x[free] = s.x, s.lam_x
+        missing = -np.array(slope(x, a.values, s.lam_g).full()).ravel()
+        return replace(s, x=x, lam_x=np.where(fixed, missing, lam_x))
+
+    return b, back
+
+
+def with_mx(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """The graph as one call in MX."""
+    x, p = ca.MX.sym("x", a.x.numel()), ca.MX.sym("p", a.p.numel())
+    f, g = ca.Function("graph", [a.x, a.p], [a.f, ca.densify(a.g)])(x, p)
+    return replace(a, x=x, p=p, f=f, g=g), lambda s: s
+
+
+FORMS: dict[str, Form] = {
+    form.__name__: form
+    for form in (
+        permuted_variables,
+        permuted_rows,
+        permuted_parameters,
+        scaled_variables,
+        shifted_variables,
+        scaled_rows,
+        negated_rows,
+        scaled_objective,
+        maximised,
+        equations_as_inequalities,
+        duplicated_rows,
+        bounds_as_rows,
+        slack_form,
+        fixed_eliminated,
+    )
+}
+
+
+def rewritten(a: Random, names: list[str], seed: int, *, mx: bool) -> tuple[Random, Back]:
+    """Apply the named forms one after the other, and last, where ``mx``, turn SX into MX."""
+    rng = np.random.default_rng(seed)
+    maps = []
+    for name in names:
+        a, back = FORMS[name](a, rng)
+        maps.append(back)
+    if mx:
+        a, back = with_mx(a, rng)
+        maps.append(back)
+
+    def all_back(s: Answer) -> Answer:
+        for one in reversed(maps):
+            s = one(s)
+        return s
+
+    return a, all_back

@@ -1,0 +1,80 @@
+"""KKT points of small programs with their multipliers, computed by hand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+from support.problems.verdicts import read, value_of
+
+from casadi_hybrid.verify import Curvature
+
+
+@dataclass(frozen=True)
+class Known:
+    """min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, a KKT point of it and what the point is.
+
+    Attributes:
+        name: for the test's id.
+        f, g: formulas of x (and p where there are parameters).
+        x, lam_x, lam_g: the point; multipliers None where they are not unique.
+        verdict: the second-order verdict.
+        inertia: of the Hessian of L on the kernel of the binding rows.
+        strong, weak: names of the active inequalities.
+        bounds: those that are not infinite.
+        p: parameter values.
+    """
+
+    name: str
+    f: Callable[..., Any]
+    g: Callable[..., Sequence[Any]]
+    x: Sequence[float]
+    lam_x: Sequence[float] | None
+    lam_g: Sequence[float] | None
+    verdict: Curvature
+    inertia: tuple[int, int, int]
+    strong: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    bounds: dict[str, Any] = field(default_factory=dict)
+    p: Sequence[float] = ()
+
+    def nlp(self, kind: Any = ca.SX) -> dict[str, Any]:
+        """The problem in ``ca.SX`` or ``ca.MX`` symbols."""
+        x, p = kind.sym("x", len(self.x)), kind.sym("p", len(self.p))
+        arguments = (x, p) if self.p else (x,)
+        g = self.g(*arguments)
+        return {"x": x, "p": p, "f": self.f(*arguments), "g": ca.vertcat(*g) if g else kind(0, 1)}
+
+    @property
+    def instance(self) -> dict[str, Any]:
+        """Parameters and bounds, as ``nlpsol`` and the verifier take them."""
+        return {**self.bounds, "p": list(self.p)}
+
+    @property
+    def minimizer(self) -> bool:
+        """Whether the verifier should accept the point."""
+        return self.verdict is not Curvature.NEGATIVE_CURVATURE
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def of_entry(f: str, g: list[str], verdict: str, bounds: Any = None, **known: Any) -> Known:
+    """A line of ``data/points.json``."""
+    given = {
+        key: None if value is None else tuple(value if key in WORDS else value_of(value))
+        for key, value in known.items()
+        if key != "name"
+    }
+    return Known(
+        known["name"],
+        lambda x, p=None: value_of(f, x=x, p=p),
+        lambda x, p=None: value_of(g, x=x, p=p),
+        verdict=Curvature[verdict],
+        bounds={side: value_of(bound) for side, bound in (bounds or {}).items()},
+        **given,
+    )
+
+
+WORDS = ("strong", "weak")
+KNOWN = tuple(of_entry(**entry) for entry in read("points"))

@@ -1,0 +1,111 @@
+"""Problems with a known verdict, read from ``data/verdicts.json``: {kind: {label: problem}}.
+
+A text in the file is an expression of CasADi's functions and the names below; a list of texts under
+g is a list of rows, ``equal`` is lbg and ubg at once, and what is no attribute of ``Case`` is an
+argument of the call. The kinds, where several answers may be right:
+
+- "no multipliers": the minimizer admits none, but beside it, within the tolerance on the violation,
+  large ones exist: a KKT point within tolerance and a Fritz-John point are right.
+- "no minimizer": f has a largest lower bound that is not attained. Far out every residual is within
+  tolerance, so success and failure are right; only UNBOUNDED would be wrong.
+- "on the edge": the infimum lies on the edge of the domain, where the slope is infinite.
+- "poles": f → −∞ at a finite point.
+- "no curvature": only the second derivative does not exist at the start.
+- "undefined": no value of f or a row at the start, nor just inside the bounds.
+- "starts": at a stationary point a first-order method may stay; "near …" has to be left.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from support.judges.kkt import INF
+from support.paths import DATA
+
+x, y, z, w, big = (ca.SX.sym("x", n) for n in (1, 2, 3, 5, 20))
+a, b = y[0], y[1]
+FIVE = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5], [-2.0, 1.0], [1.0, 1.0]])
+FIVE_B = np.array([1.0, 2.0, -1.0, 0.5, 3.0])
+POWERS = 2.0 ** np.subtract.outer(np.arange(5), np.arange(5))
+NAMES = vars(ca) | {
+    "np": np, "INF": INF, "inf": INF, "x": x, "y": y, "z": z, "w": w, "big": big, "a": a, "b": b,
+    "c": ca.MX.sym("c", 2), "p": ca.SX.sym("p", 2), "FIVE": FIVE, "FIVE_B": FIVE_B,
+    "FIVE_LEAST": np.sqrt(np.linalg.lstsq(FIVE, FIVE_B, rcond=None)[1][0]),
+    "ROOT2": np.sqrt(2.0), "RINGS": np.sqrt(4.5), "HALF": np.sqrt(0.5),
+    "CIRCLE": ca.sumsqr(y) - 1, "ROSEN": 100 * (b - a**2) ** 2 + (1 - a) ** 2,
+    "TO_LINES": np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 1.0], [0.0, 3.0], [-1.0, 4.0]]),
+    "KLEE": np.tril(2 * POWERS, -1) + np.eye(5),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem and what is known of it.
+
+    Attributes:
+        nlp, call: CasADi's problem and the arguments of the call.
+        f_star: objective values at its KKT points; any of them is right.
+        x_star: the only KKT point, or where the returned point has to be; None where that is open.
+        near: how close x has to come; sqrt(1e-6) where the violation or slope is quadratic there.
+        solved: whether a point within tolerance of the KKT conditions exists at all.
+        least: values ‖v‖₂ may have at a stationary point v of the (weighted) violation; empty
+            where that is not known in closed form.
+        weights: of the rows in v. A row whose gradient exceeds 100 at the start is scaled to 100
+            by the solver, which its documentation says.
+        ray: (point, direction): point + t·direction is feasible and f falls without bound for
+            t → ∞. None where only a curve has that.
+    """
+
+    nlp: dict[str, Any]
+    call: dict[str, Any]
+    f_star: tuple[float, ...] = (0.0,)
+    x_star: Any = None
+    near: float = 1e-5
+    solved: bool = True
+    least: tuple[float, ...] = ()
+    weights: Any = 1.0
+    ray: tuple[Any, Any] | None = None
+
+
+def value_of(entry: Any, **names: Any) -> Any:
+    """Numbers as they are, texts evaluated, by names of their own too."""
+    if isinstance(entry, list):
+        return [value_of(one, **names) for one in entry]
+    return eval(entry, NAMES | names) if isinstance(entry, str) else entry
+
+
+def read(name: str) -> Any:
+    return json.loads((DATA / f"{name}.json").read_text("utf-8"))
+
+
+def case_of(kind: str, entry: dict[str, Any]) -> Case:
+    """The problem of one line of the file."""
+    given = {key: value_of(entry[key]) for key in entry if key != "note"}
+    nlp = {key: given.pop(key) for key in ("x", "f", "g") if key in given}
+    if "parameters" in given:
+        nlp["p"] = given.pop("parameters")
+    if isinstance(nlp.get("g"), list):
+        nlp["g"] = ca.vertcat(*nlp["g"])
+    if "equal" in given:
+        given["lbg"] = given["ubg"] = given.pop("equal")
+    known = {field.name for field in fields(Case)} & set(given)
+    found = {"near": 2e-2} if kind in EDGES else {}
+    found |= {key: given.pop(key) for key in known}
+    return Case(nlp, given, **found)
+
+
+EDGES = ("no multipliers", "no minimizer", "on the edge", "poles", "no curvature")
+SOLVABLE = (
+    "rank", "no interior", "complementarity", "domain", "parts", "starts", "scales", "one",
+)  # fmt: skip
+PROBLEMS = {
+    kind: {label: case_of(kind, entry) for label, entry in group.items()}
+    for kind, group in read("verdicts").items()
+}
+
+
+def labelled(*kinds: str) -> dict[str, Case]:
+    """The problems of these kinds by "kind: label"."""
+    return {f"{kind}: {label}": PROBLEMS[kind][label] for kind in kinds for label in PROBLEMS[kind]}
