@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -282,6 +282,17 @@ class Problem:
         """
         derivatives.check(self.n, self.n_p, self.m)
         return self._unbuilt(derivatives=derivatives)
+
+    def renamed(self, **names: Sequence[str]) -> Problem:
+        """Copy of the problem with other ``constraint_names`` or ``variable_names``.
+
+        Raises:
+            InputError: for a wrong count of names, or a name twice.
+        """
+        copy = replace(self, **names)
+        # A new problem knows neither the foreign functions nor the shapes of CasADi's form.
+        copy.__dict__.update(shapes=self.shapes, oracle=self.oracle)
+        return copy
 
     def exact(self) -> Problem:
         """Copy of the problem with CasADi's derivatives; itself if it has them or none exist."""

@@ -40,7 +40,7 @@ def read_problem(
             "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
             f"{type(problem).__name__}"
         )
-    return (replace(problem, **names) if names else problem).exact()  # a copy has no oracle
+    return (problem.renamed(**names) if names else problem).exact()
 
 
 @dataclass(frozen=True, eq=False)
