@@ -17,7 +17,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
-from support import core_once
 from support.newer_casadi import left_out
 
 from casadi_hybrid.core.export.compare import STRICT
@@ -88,7 +87,8 @@ def core_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
         return
     objects = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "core"
-    words = sys.executable, "-SE", str(Path(core_once.__file__)), cc, str(objects)
+    script = Path(__file__).with_name("support") / "core_once.py"
+    words = sys.executable, "-SE", str(script), cc, str(objects)
     program = own / "bin" / "cc"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
