@@ -1,9 +1,11 @@
 """Settings shared by the tests."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,12 +15,10 @@ from typing import Any
 # for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import casadi as ca
 import pytest
 from hypothesis import settings
 from support.newer_casadi import left_out
 
-from casadi_hybrid import nlpsol
 from casadi_hybrid.core.export.compare import STRICT
 from casadi_hybrid.problem.building.compiler import PROGRAMS
 from casadi_hybrid.solver.nlpsol.runner import Runner
@@ -79,6 +79,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+@pytest.fixture(scope="session", autouse=True)
+def core_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let ``cc`` compile the core of exports once a session, for all workers of pytest-xdist."""
+    own, cc = tmp_path_factory.getbasetemp(), shutil.which("cc")
+    if cc is None or os.name != "posix":
+        yield
+        return
+    objects = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "core"
+    script = Path(__file__).with_name("support") / "core_once.py"
+    words = sys.executable, "-SE", str(script), cc, str(objects)
+    program = own / "bin" / "cc"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    program.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(program.parent), os.pathsep)
+        yield
+
+
 @pytest.fixture(scope="session")
 def compiler() -> str:
     """The path of a C compiler; the test is skipped where there is none."""
@@ -120,15 +139,11 @@ def sanitized(compiler: str, tmp_path_factory: Any) -> Callable[[Any, Path], Pat
     probe = [*words, *checks, "probe.c", "-o", "probe"]
     if not subprocess.run(probe, cwd=folder, capture_output=True, check=False).returncode:
         words += checks
-    x = ca.SX.sym("x")
-    whole = nlpsol("whole", "hybrid", {"x": x, "f": x**2}).export(folder / "whole")
-    core = sorted((whole.folder / "core").glob("*.c"))
-    subprocess.run([*words, "-c", *core], cwd=folder, check=True)
 
     def link(export: Any, source: Path) -> Path:
         program = folder / f"{export.name}_{source.stem}"
-        own = export.folder.glob(f"{export.name}*.c")
-        parts = [f"-I{export.folder}", source, *own, *folder.glob("*.o"), "-lm", "-o", program]
+        files = *export.folder.glob(f"{export.name}*.c"), *export.folder.glob("core/*.c")
+        parts = [f"-I{export.folder}", source, *files, "-lm", "-o", program]
         subprocess.run([*words, *parts], check=True)
         return program
 

@@ -358,7 +358,7 @@ def test_the_command_of_the_page_compiles_it(compiler, tmp_path):
     export = nlpsol("r", "hybrid", {"x": x, "f": (x - 1) ** 2}).export(tmp_path, cold=False)
     page = (tmp_path / "README.md").read_text().replace("\\\n", " ")
     (command,) = re.findall(r"^    cc (.*)", page, re.MULTILINE)
-    command = f"{compiler} {command.replace('-O2', '-O0')} && ./example"
+    command = f"{compiler} {command} && ./example"
     done = ended(command, shell=True, cwd=export.folder)
     assert not done.returncode, done.stderr
     assert "status 0" in done.stdout

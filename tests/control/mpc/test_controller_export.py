@@ -23,7 +23,7 @@ from casadi_hybrid.control import (
     Scenarios,
     SingleShooting,
 )
-from casadi_hybrid.core.export.compare import STRICT, compare
+from casadi_hybrid.core.export.compare import SECTIONS, STRICT, compare
 from casadi_hybrid.problem.building.compiler import find_compiler
 
 INTERVAL = 0.1
@@ -63,7 +63,7 @@ def compiled(written, folder, trajectory="PLACE", change=""):
     objects = [file for file in written.files if file.endswith(".c")]
     sources = [file for file in objects if file not in ("main.c", "replay.c")]
     compiler = find_compiler()
-    command = [*compiler.command, *STRICT, "-O0", *sources, str(source), "-lm", "-o",
+    command = [*compiler.command, *STRICT, *SECTIONS, *sources, str(source), "-lm", "-o",
                str(folder / "run")]  # fmt: skip
     done = subprocess.run(command, cwd=written.folder, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
