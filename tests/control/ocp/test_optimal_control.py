@@ -440,3 +440,37 @@ def test_an_obstacle_over_a_given_end_is_told_to_move(place: float, time: str) -
     said = str(past_a_disc(1.0).solve())
     assert "another guess" not in said
     assert "relax or correct one" in said
+
+
+def swing(*, scale: float = 1.0, unroll: bool = True, soft: Any = None) -> OptimalControl:
+    """A pendulum swings to 1 rad with a limited motor and a limited rate."""
+    model = Model("swing")
+    angle, rate = model.state("angle", scale=scale), model.state("rate", scale=0.7 * scale)
+    torque = model.control("torque", lower=-1.0, upper=0.8)
+    model.rates(angle=rate, rate=torque - ca.sin(angle))
+    ocp = OptimalControl(model, duration=2.4, intervals=8, unroll=unroll)
+    ocp.initial(angle=0.1, rate=-0.1)
+    ocp.final(angle=1, rate=0)
+    ocp.path("swing", angle**2 + rate, upper=1.5, soft=soft)
+    ocp.minimize("effort", integral=torque**2)
+    return ocp
+
+
+@pytest.mark.parametrize("case", [{}, {"scale": 3.1}, {"unroll": False}, {"soft": 10.0}])
+def test_point_and_multipliers_are_those_of_ipopt(case: dict[str, Any]) -> None:
+    """FATROP finds the stages of a program and the same answer as IPOPT."""
+    program = swing(**case).numbers()
+    equality = (program.lbg == program.ubg).tolist()
+    stages = {"structure_detection": "auto", "equality": equality}
+    options = {
+        "fatrop": {"fatrop": {"print_level": 0, "tolerance": 1e-7}, **stages},
+        "ipopt": {"ipopt": {"print_level": 0, "sb": "yes"}},
+    }
+    answers = []
+    for plugin, more in options.items():
+        solver = ca.nlpsol("peer", plugin, dict(program.nlp), {"print_time": False, **more})
+        answers.append(solver(**program.arguments))
+        assert solver.stats()["success"]
+    for key in ("x", "f", "g", "lam_x", "lam_g"):
+        np.testing.assert_allclose(answers[0][key].full(), answers[1][key].full(), atol=1e-4)
+    assert np.abs(answers[0]["lam_x"].full()).max() > 1e-2  # the motor's limit is active

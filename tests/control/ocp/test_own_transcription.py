@@ -19,10 +19,8 @@ class ImplicitMidpoint(Method):
 
     def connect(self, horizon):
         h, N = horizon, horizon.N
-        middle = [
-            (h.X[:, :-1] + h.X[:, 1:]) / 2, h.Z[:, :N], (h.U + h.V) / 2, h.P[:, :N],
-            h.T[:, :N] + h.dt / 2,
-        ]  # fmt: skip
+        state, control = (h.X[:, :-1] + h.X[:, 1:]) / 2, (h.U + h.V) / 2
+        middle = [state, h.Z[:, :N], control, h.P[:, :N], h.T[:, :N] + h.dt / 2]
         (costs,) = each(h.integrand, h.assembly.kind, middle)
         middle[3] = h.P[: h.model.size("parameter"), :N]
         (rates,) = each(h.model.moves.rate, h.assembly.kind, middle)
