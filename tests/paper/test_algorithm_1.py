@@ -1,7 +1,6 @@
 """Algorithm 1 on one page, and the method that runs the same by exchangeable parts."""
 
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -77,18 +76,6 @@ def test_rule_is_the_page_for_any_metric(seed: int) -> None:
     design = replace(rule, M_max=1e12).design(LocalModel(H, B))
     for name in CHOSEN:
         assert close(getattr(design, name), getattr(page, name)), name
-
-
-def test_page_is_the_recursion_by_hand() -> None:
-    problem, x, mu = by_hand.instance(3.0, 4)
-    C_opt = by_hand.PaperDesign()(problem.hessian(x, mu), problem.jacobian(x)).C_opt
-    h = problem.h(x)
-    for x_hand, mu_hand in islice(by_hand.algorithm_1(problem, by_hand.PaperDesign(), x, mu), 30):
-        assert close(x, x_hand)
-        assert close(mu, mu_hand)
-        h_t, B, H = problem.h(x), problem.jacobian(x), problem.hessian(x, mu)
-        step = algorithm_1(Evaluation(x, 0.0, problem.gradient(x), h_t, B, H, h_t), mu, h, C_opt)
-        x, mu, h, C_opt = step.x, step.mu, h_t, step.C_opt
 
 
 def test_algorithm_1_differs_from_closed_form() -> None:
