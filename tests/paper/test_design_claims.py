@@ -204,16 +204,3 @@ def test_rule_sees_the_requested_hessian() -> None:
     learned = seen["limited-memory"]
     assert learned[0].hessian == pytest.approx(np.eye(3))
     assert np.abs(learned[-1].hessian - np.eye(3)).max() > 0.1
-
-
-def test_learned_hessian_takes_few_more_steps() -> None:
-    """Condition level 2: about as many steps as with the exact one."""
-    instance = make_instance(2, 0)
-    learning = instance.problem.with_derivatives(Derivatives("limited-memory"))
-    exact, learned = (
-        Solver(problem, "closed-form").solve(instance.x0, lam_g0=instance.multipliers0)
-        for problem in (instance.problem, learning)
-    )
-    assert exact.success
-    assert learned.success
-    assert learned.iterations <= 1.25 * exact.iterations

@@ -118,24 +118,6 @@ def test_closed_form_theta_makes_s1_s3_equal(seed, shape, condition, kappa, plai
     assert s1 == pytest.approx(s3, rel=1e-10)
 
 
-@given(seeds, tall, conditions, splits, margins)
-def test_no_admissible_steps_have_a_larger_margin(seed, shape, condition, split, margin):
-    """A search over the steps finds no larger margin than the closed form."""
-    H, B, _ = local_model(seed, *shape, condition)
-    steps = StepRule(margin=margin)
-    d = DesignRule(split=split, steps=steps, M_max=FREE).decide(at(H, B), 0)
-    curvature = norm(H + B.T @ d.C_aug @ B, 2) if d.C_aug.any() else 1e-300
-    tries = np.geomspace(1e-3, 1e3, 301)
-    eta_x, eta_d = np.meshgrid(d.eta_x * tries, d.eta_d * tries)
-    allowed = (
-        (eta_x * curvature <= steps.kappa_x)
-        & (eta_x * eta_d * norm(B, 2) ** 2 <= steps.kappa_p)
-        & (norm(d.C_opt, 2) <= steps.kappa_omega * eta_d)
-    )
-    found = np.minimum(d.a_x * eta_x, d.a_d * eta_d)[allowed].max(initial=0.0)
-    assert found <= min(d.a_x * d.eta_x, d.a_d * d.eta_d) * (1 + 1e-9)
-
-
 @settings(max_examples=6)
 @given(seeds, tall, conditions, margins)
 def test_grid_beats_each_of_its_candidates(seed, shape, condition, margin):
