@@ -90,10 +90,17 @@ def test_algorithm_1_is_the_papers(case: tuple[Any, ...], name: str, printed: bo
         same(case, expected, "algorithm-1")
 
 
-def test_untelescoped_memory(case: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize("dual_start", ["multipliers", "memory_free"])
+def test_untelescoped_memory(case: tuple[Any, ...], dual_start: str) -> None:
+    """With "memory_free" λ_0 is read as π_0 = μ_0 − C_opt,0 h_0."""
     problem, _, x0, mu0 = case
-    expected = by_hand.algorithm_1(problem, PaperDesign(), x0, mu0, telescoped=False)
-    same(case, expected, "closed-form", memory="untelescoped", **AS_PRINTED)
+    start = mu0
+    if dual_start == "memory_free":
+        design = PaperDesign()(problem.hessian(x0, mu0), problem.jacobian(x0))
+        start = mu0 + design.C_opt @ problem.h(x0)
+    expected = by_hand.algorithm_1(problem, PaperDesign(), x0, start, telescoped=False)
+    options = {"hessian_at": "printed", "dual_start": dual_start, "memory": "untelescoped"}
+    same(case, expected, "closed-form", **options)
 
 
 def test_recursions_differ(case: tuple[Any, ...]) -> None:
