@@ -38,7 +38,7 @@ def test_claims_on_the_rule_hold(n: int, m: int, seed: int) -> None:
 
 
 def test_claims_need_their_hypotheses() -> None:
-    """Where B has a kernel θ does not balance, and the closed form is not the optimum of (P)."""
+    """A kernel of B: θ does not balance, and the closed form is not the optimum of (P)."""
     balance = dict(design.theta_balances(5, 3, 4).deviations)
     assert balance["balance"] > 0.1
     assert not design.optimal_split(5, 3, 4).held

@@ -78,7 +78,7 @@ def test_bounded_share_is_the_largest_allowed(condition, seed, of_the_way):
 
 
 def test_less_than_full_cancellation_may_be_smaller() -> None:
-    """Where the weakest direction of B bends upwards, at some of these."""
+    """At some of these the weakest direction of B bends upwards."""
     shares = [LeastShare().share(model(5, seed), DELTA) for seed in range(12)]
     assert min(shares) < 0.9
     assert max(shares) == 1.0

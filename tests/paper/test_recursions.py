@@ -80,7 +80,7 @@ for weighted in (True, False):
 @pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("printed", [True, False], ids=["as printed", "memory-free multiplier"])
 def test_algorithm_1_is_the_papers(case: tuple[Any, ...], name: str, printed: bool) -> None:
-    """As printed, and with the Hessian at the memory-free multiplier."""
+    """Iterates of the print, and with the Hessian at the memory-free multiplier."""
     method, options, rule = DESIGNS[name]
     problem, _, x0, mu0 = case
     expected = by_hand.algorithm_1(problem, rule, x0, mu0, printed=printed)

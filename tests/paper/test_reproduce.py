@@ -81,7 +81,7 @@ def test_weighting_and_norm_budget_from_runs(summary):
 
 @pytest.mark.parametrize("condition", [5, 8, 13])
 def test_weighted_is_unit_where_limits_bind(runs, condition):
-    """Where the print has 71 and 75, 112 and 86, 160 and a dash."""
+    """The print has 71 and 75, 112 and 86, 160 and a dash."""
     by_key = {(r.method, r.condition, r.seed): r for r in runs}
     for seed in range(5):
         weighted, unit = (by_key[key, condition, seed] for key in ("closed-w", "closed-u"))

@@ -81,7 +81,7 @@ def test_success_with_kernel_is_a_kkt_point():
     ("kind", "rule"), [*((kind, "auto") for kind in KINDS), ("dependent", "whitened")]
 )
 def test_solve_ends_where_rank_is_lost(kind, rule):
-    """Where h is quadratic, ‖h‖ = 1e-8 places x within 1e-4 only, hence the weaker second bound."""
+    """For a quadratic h, ‖h‖ = 1e-8 places x within 1e-4 only: the second bound is weaker."""
     instance = make_rank_deficient(100.0, 1001, kind=kind)
     tolerances = {"tol": 1e-8, "tol_stationarity": 1e-6 / np.sqrt(5)}
     options = {"kernel_floor": 0.1, "max_iter": 3000} if rule == "whitened" else {}

@@ -67,7 +67,7 @@ def test_statement_holds_within_its_threshold(begin, threshold, levels, inside, 
 
 
 def test_bound_of_the_cancellation_is_an_inequality() -> None:
-    """It holds with the largest ratio 1, to rounding; the power of growth has no threshold."""
+    """The largest ratio may be 1, to rounding; the power of growth has no threshold."""
     for norms, outcome in ((FINE, HOLDS), (BEYOND, REFUTED), ({}, SILENT)):
         assert verdict("‖C_can‖ ≲", {}, norms).here.outcome == outcome
     assert len(judging.STATEMENTS) == len(SIDES) + 1  # each has its two sides here

@@ -37,17 +37,17 @@ def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflic
 
 
 def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
-    """Whether a move of x meets the linearizations of these constraints (no scales, no signs)."""
+    """True if a move of x meets the linearized constraints, without scales and signs."""
     n = result.x.size
     rows = np.zeros((len(members), n))
     low, high = np.full(len(members), -INF), np.full(len(members), INF)
     B = result.bounds
     for k, one in enumerate(members):
         i = one.index
-        value, lower, upper = (
-            (result.g[i], B.lbg[i], B.ubg[i]) if one.kind == "g" else
-            (result.x[i], B.lbx[i], B.ubx[i])
-        )  # fmt: skip
+        if one.kind == "g":
+            value, lower, upper = result.g[i], B.lbg[i], B.ubg[i]
+        else:
+            value, lower, upper = result.x[i], B.lbx[i], B.ubx[i]
         rows[k] = J[i] if one.kind == "g" else np.eye(n)[i]
         assert one.bound == (upper if one.side > 0 else lower)
         assert (one.side == 0) == (lower == upper)

@@ -64,7 +64,7 @@ def with_start(nlp: Mapping[str, Any], call: Mapping[str, Any], seed: int) -> np
 
 
 def verdict(case: Case, of_functions: int = 0, of_start: int = 0) -> tuple[str, str]:
-    """What is said of the problem and of the point."""
+    """Return both statuses."""
     nlp, call = case.nlp, dict(case.call)
     if of_functions:
         nlp = with_functions(nlp, call, of_functions)

@@ -1,4 +1,4 @@
-"""What a user types by mistake, and what is then said."""
+"""Messages for mistakes of a user, by the name that each has to contain."""
 
 import json
 from typing import Any

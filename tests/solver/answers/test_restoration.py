@@ -55,7 +55,6 @@ def test_relaxation_stays_within_the_tolerance() -> None:
     np.testing.assert_allclose(form.of_form("scale_c", 2), scale[3:])
     bounds = [form.of_form(name, 5).copy() for name in ("lower", "upper")]
     form.form.relaxation = 1e-8
-    form.space._numbers.feasibility = 1e-6
     form.core.hybrid_make_form(ct.byref(form.form), ct.byref(form.point))
     for name, before, sign in zip(("lower", "upper"), bounds, (-1, 1), strict=True):
         moved = sign * (form.of_form(name, 5) - before)

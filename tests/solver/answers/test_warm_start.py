@@ -222,7 +222,7 @@ def jumped(radius: float) -> NlpSolver:
 
 
 def test_first_step_far_outside_is_rejected() -> None:
-    """It would lead to f = −0.355 on the circle of radius √3; the least is −0.971."""
+    """The step would lead to f = −0.355 on the circle of radius √3; the least is −0.971."""
     near, far = jumped(np.sqrt(1.5)), jumped(np.sqrt(3.0))
     assert near.result.success
     assert near.result.x[1] < 0.0  # where the last one was
@@ -259,7 +259,7 @@ def test_barrier_begins_wide_far_away() -> None:
 
 
 def test_feasible_start_beats_infeasible_iterates() -> None:
-    """Where f bends downwards no active set is tried, and each step leaves the curve x₁ = x₀²."""
+    """No active set is tried, as f bends downwards, and each step leaves the curve x₁ = x₀²."""
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.cos(x[0]) - x[1] ** 2, "g": x[1] - x[0] ** 2}
     solver = nlpsol("s", "hybrid", nlp, {"max_iter": 2})
