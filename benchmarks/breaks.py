@@ -31,6 +31,7 @@ CONSTANTS, RULES, CLAIMS = (
     "paper/test_design_claims.py",
 )
 REPORTING, SETTLING = "paper/test_tables_and_verdicts.py", "paper/test_settling.py"
+RECURSIONS, MATRICES = "paper/test_recursions.py", "paper/test_matrix_steps.py"
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ class Break:
     tests: tuple[str, ...] = (CONSTANTS,)
 
     def applied(self, text: str) -> str:
-        """The text of the file with the error.
+        """Return the text of the file with the error.
 
         Raises:
-            LookupError: where the text is not there, or more than once.
+            LookupError: if the text is not there, or more than once.
         """
         found = text.count(self.old)
         if found != 1:
@@ -73,8 +74,46 @@ class Break:
 _TARGET = "return _Target(norm_M, smallest, 0.5 * smallest, a_d)"
 _SHARE = "return Candidate(alpha, theta, C_can + (theta * alpha) * R, ((1 - theta) * alpha) * R)"
 _RECORDED = "float(np.nanmax(norms)) if"
+_DUAL = "mu = state.mu + apply(correction.eta_d, residual) + optimistic - memory"
+_EFFECTIVE = "effective = mu + correction.C_aug @ at.h"
+_NEXT = "return State(x, mu, optimistic, effective, state.t + 1"
+_LAW, _HYBRID = "paper/law.py", "paper/iterations/hybrid.py"
+# Errors of the update law: name, file, text, error, and the file of tests that notices.
+_OF_THE_LAW = (
+    ("memory added", _LAW, _DUAL, _DUAL.replace("- memory", "+ memory"), RECURSIONS),
+    ("memory left out", _LAW, _DUAL, _DUAL.removesuffix(" - memory"), RECURSIONS),
+    ("dual step of η_x", _LAW, _DUAL, _DUAL.replace("eta_d", "eta_x"), RECURSIONS),
+    (
+        "primal step with μ_t",
+        _LAW,
+        _EFFECTIVE,
+        _EFFECTIVE.replace("mu +", "state.mu +"),
+        RECURSIONS,
+    ),
+    ("augmented by all of M", _LAW, _EFFECTIVE, _EFFECTIVE.replace("C_aug", "M"), RECURSIONS),
+    ("ascent in x", _LAW, "x = state.x - apply(", "x = state.x + apply(", RECURSIONS),
+    ("memory of the last step", _LAW, _NEXT, _NEXT.replace("optimistic", "memory"), RECURSIONS),
+    ("π_t is μ_t", _LAW, "return self.mu - self.memory", "return self.mu", RECURSIONS),
+    ("look-ahead behind", _LAW, "residual - at.B @ apply", "residual + at.B @ apply", MATRICES),
+    (
+        "the Hessian at the other multiplier",
+        _HYBRID,
+        "if at_mu else",
+        "if not at_mu else",
+        RECURSIONS,
+    ),
+    (
+        "the effective start added",
+        _HYBRID,
+        "mu = mu - augmented",
+        "mu = mu + augmented",
+        RECURSIONS,
+    ),
+    ("the memory-free start reduced", _HYBRID, "mu = mu + memory", "mu = mu - memory", RECURSIONS),
+)
 
 BREAKS = (
+    *(Break(*texts, (tests,)) for *texts, tests in _OF_THE_LAW),
     Break(
         "M_max is 3,000", "paper/rules/design.py", "M_max: float = 300.0", "M_max: float = 3000.0"
     ),

@@ -1,8 +1,7 @@
 """The claims on the closed-form rule and on L_C, problem (P), learned Hessians, and failing claims.
 
-What the claims compute is held here against a second computation where that is short: the optimum
-of problem (P) against random splits and a case that is known, the learned Hessian against the
-exact one.
+The optimum of problem (P) is compared with random splits and with a case by hand, the learned
+Hessian with the exact one.
 """
 
 import json
@@ -32,20 +31,20 @@ KAPPA = StepRule()
 
 
 @pytest.mark.parametrize(("n", "m", "seed"), [(3, 5, 7), (5, 3, 7)])
-def test_every_claim_on_the_rule_comes_out(n: int, m: int, seed: int) -> None:
+def test_claims_on_the_rule_hold(n: int, m: int, seed: int) -> None:
     found = list(suite.check_designs(n, m, 3, seed))
     assert len(found) == (6 if n <= m else 3)
     assert not [str(claim) for claim in found if not claim.held]
 
 
-def test_the_claims_need_their_hypotheses() -> None:
-    """Where B has a kernel θ does not balance, and the closed form is not the optimum of (P)."""
+def test_claims_need_their_hypotheses() -> None:
+    """A kernel of B: θ does not balance, and the closed form is not the optimum of (P)."""
     balance = dict(design.theta_balances(5, 3, 4).deviations)
     assert balance["balance"] > 0.1
     assert not design.optimal_split(5, 3, 4).held
 
 
-def test_a_margin_can_be_far_below_the_rate() -> None:
+def test_margin_can_be_far_below_the_rate() -> None:
     claim = design.weights_of_other_metrics()
     assert claim.held
     assert claim.worst > 10
@@ -58,49 +57,41 @@ def test_thresholds_of_the_stiff_example() -> None:
 
 
 @pytest.mark.parametrize(("n", "m"), suite.SHAPES)
-def test_the_augmented_method_follows_the_gradient_of_its_lagrangian(n: int, m: int) -> None:
+def test_augmented_method_descends_its_lagrangian(n: int, m: int) -> None:
     rng = np.random.default_rng((n, m))
     setup = suite.setup_of(make_instance(2, 1, n=n, m=m), rng, 25)
     M = suite.random_correction(m, rng)
     same = [trajectories.descent_ascent(setup, C) for C in (M, M + M.T)]
     assert all(claim.held for claim in same)
-    assert [claim.case.split("T=25 ")[1] for claim in same] == ["C ≠ Cᵀ, sym(C)", "C = Cᵀ"]
     assert trajectories.unsymmetrized(setup, M).held
     x, _ = trajectories.gradient_run(setup, M)
     assert np.abs(x[-1] - x[0]).max() > 0.05
 
 
-def test_steps_that_vary_are_refused_where_the_law_takes_constant_ones() -> None:
+def test_varying_steps_are_refused() -> None:
     setup = suite.setup_of(make_instance(2, 1), np.random.default_rng(0), 10)
     with pytest.raises(InputError, match="function of t"):
         trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), np.eye(5))
 
 
-def test_a_claim_that_raises_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raising_claim_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def cancellation_norm(*given: Any) -> Any:
-        raise DesignError("the sentence of what went wrong")
+        raise DesignError("the reason")
 
     monkeypatch.setattr(design, "cancellation_norm", cancellation_norm)
-    found = list(suite.check_designs(3, 5, 1))
-    lines = claims.table(found).splitlines()
-    (line,) = [line for line in lines if line.startswith("FAILS")]
-    assert line.startswith("FAILS  cancellation norm")
-    assert line.endswith("failed nan  (DesignError: the sentence of what went wrong)")
-    assert len(found) == 6
-    assert lines[-1] == "5 of 6 hold"
+    checked = list(suite.check_designs(3, 5, 1))
+    (failed,) = [claim for claim in checked if not claim.held]
+    assert len(checked) == 6
+    assert failed.name == "cancellation norm"
+    assert "DesignError: the reason" in str(failed)
+    assert claims.table(checked).endswith("5 of 6 hold")
+    record = json.loads(json.dumps(failed.to_dict(), allow_nan=False))
+    assert record["held"] is False
+    assert record["deviations"] == {"failed": None}
+    assert "DesignError" in record["detail"]
 
 
-def test_a_claim_that_failed_is_written_for_programs() -> None:
-    failed = attempted(trajectories.descent_ascent, None, np.eye(2))
-    assert not failed.held
-    assert failed.name == "descent ascent"
-    known = json.loads(json.dumps(failed.to_dict(), allow_nan=False))
-    assert known["held"] is False
-    assert known["deviations"] == {"failed": None}
-    assert "AttributeError" in known["detail"]
-
-
-def test_ctrl_c_is_no_failing_claim() -> None:
+def test_interrupt_is_no_failing_claim() -> None:
     def interrupted() -> Any:
         raise KeyboardInterrupt
 
@@ -133,7 +124,7 @@ def test_no_split_beats_the_optimum(n: int, m: int) -> None:
                 assert restriction(case.model, M, C) >= least
 
 
-def test_the_optimum_of_a_diagonal_case() -> None:
+def test_optimum_of_a_diagonal_case() -> None:
     """B = I and M diagonal: C_opt is diagonal, each entry as far as s allows, by hand.
 
     s = max(|a_i − c_i|/κ_x, |c_i|/(κ_pκ_ω)), least for c_i = a_i κ_pκ_ω/(κ_x + κ_pκ_ω).
@@ -148,7 +139,7 @@ def test_the_optimum_of_a_diagonal_case() -> None:
         least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
 
 
-def test_splits_of_problem_p_are_splits_of_the_rule() -> None:
+def test_splits_of_problem_p_keep_the_rule() -> None:
     """C_aug + C_opt = M, S1–S3 hold, and the steps are longer than the closed form's."""
     for case in design.local_cases(3, 5, 3):
         closed, clipped, best = map(case.design, (None, ClippedSplit(), OptimalSplit()))
@@ -189,7 +180,7 @@ def test_each_hessian_leads_to_the_solution(method: str) -> None:
     assert len({run.iterations for run in found.values()}) > 1
 
 
-def test_the_rule_sees_the_hessian_that_was_asked_for() -> None:
+def test_rule_sees_the_requested_hessian() -> None:
     """Gauss–Newton's is Σ∇F∇Fᵀ; the learned one comes to the exact one after n steps."""
     seen: dict[str, list[Any]] = {}
 
@@ -213,16 +204,3 @@ def test_the_rule_sees_the_hessian_that_was_asked_for() -> None:
     learned = seen["limited-memory"]
     assert learned[0].hessian == pytest.approx(np.eye(3))
     assert np.abs(learned[-1].hessian - np.eye(3)).max() > 0.1
-
-
-def test_a_learned_hessian_on_the_papers_class() -> None:
-    """Condition level 2: about as many steps as with the exact one."""
-    instance = make_instance(2, 0)
-    learning = instance.problem.with_derivatives(Derivatives("limited-memory"))
-    exact, learned = (
-        Solver(problem, "closed-form").solve(instance.x0, lam_g0=instance.multipliers0)
-        for problem in (instance.problem, learning)
-    )
-    assert exact.success
-    assert learned.success
-    assert learned.iterations <= 1.25 * exact.iterations

@@ -1,7 +1,7 @@
-"""The general rules against what they promise, for every shape and rank of B.
+"""The general rules for every shape and rank of B.
 
-Target curvature, least norms, deficits, what is refused and how it goes on, and
-what must not change when the variables are rotated or the constraints are written differently.
+Target curvature, least norms, refusals, and invariance under rotated variables and rewritten
+constraints.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.linalg import null_space, orth
 from support.cases.rule_parts import at
@@ -115,7 +115,7 @@ def metric_of(name: str, m: int) -> Any:
 
 
 @given(models, deltas, names, st.sampled_from(METRICS), st.booleans())
-def test_target_curvature_for_every_rule_metric_and_split(model, delta, name, metric, optimistic):
+def test_target_curvature_is_reached(model, delta, name, metric, optimistic):
     """A_M ⪰ min(δ, ½λ_min(H_zz)) I whenever H_zz ≻ 0."""
     rule = DesignRule(
         CANCELLATIONS[name],
@@ -133,8 +133,8 @@ def test_target_curvature_for_every_rule_metric_and_split(model, delta, name, me
 
 
 @given(models, deltas)
-def test_less_than_the_target_strength_misses_the_target(model: Model, delta: float) -> None:
-    """The bound is met with equality on range(Bᵀ), so the test above could fail."""
+def test_less_strength_misses_the_target(model: Model, delta: float) -> None:
+    """The bound is met with equality on range(Bᵀ), for the rule's own α."""
     for metric in METRICS:
         R = metric_of(metric, len(model.B)).matrix(LocalModel(model.H, model.B))
         C, deficit = FullCancellation().cancel(LocalModel(model.H, model.B), delta)
@@ -169,7 +169,7 @@ def competitors(model: Model, delta: float, C: Array, seed: int) -> Any:
 
 
 @given(models, deltas, seeds)
-def test_no_matrix_that_reaches_the_target_is_smaller(model, delta, seed):
+def test_no_smaller_matrix_reaches_the_target(model, delta, seed):
     C, deficit = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
     assert deficit == 0
     norms = [(kind, norm(C, kind)) for kind in ("fro", 2, "nuc")]
@@ -202,7 +202,7 @@ wide = st.tuples(st.integers(2, 5), st.integers(1, 6)).flatmap(
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), names)
-def test_curvature_on_the_kernel_is_named(seed, shape, condition, kernel, name):
+def test_curvature_on_the_kernel_is_refused(seed, shape, condition, kernel, name):
     model = random_model(seed, *shape, condition, kernel - 1e-9)
     for rule in (DesignRule(CANCELLATIONS[name], M_max=FREE), WhitenedRule()):
         with pytest.raises(NotAugmentableError) as caught:
@@ -217,7 +217,7 @@ def test_curvature_on_the_kernel_is_named(seed, shape, condition, kernel, name):
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), deltas, names)
-def test_a_kernel_floor_convexifies_the_metric(seed, shape, condition, kernel, delta, name):
+def test_kernel_floor_convexifies(seed, shape, condition, kernel, delta, name):
     """A = H + BᵀMB + Z(H_zz₊ − H_zz)Zᵀ ⪰ min(δ, ½λ_min(H_zz₊)) I, and M is finite."""
     model = random_model(seed, *shape, condition, kernel)
     floor, strength = 0.6, TargetCurvature(delta)
@@ -234,22 +234,19 @@ def test_a_kernel_floor_convexifies_the_metric(seed, shape, condition, kernel, d
 
 
 @given(models)
-def test_a_floor_below_the_curvature_changes_nothing(model: Model) -> None:
+def test_low_floor_changes_nothing(model: Model) -> None:
     plain = DesignRule(M_max=FREE).decide(at(model.H, model.B), 0)
     floored = DesignRule(M_max=FREE, kernel_floor=1e-3).decide(at(model.H, model.B), 0)
     assert np.array_equal(plain.M, floored.M)
     assert plain.eta_x == floored.eta_x
 
 
-# --- what must not change -----------------------------------------------------------------------
-
-numbers = ("alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M", "eta_x")
+# --- invariance -----------------------------------------------------------------------------------
 
 
-def same_design(a: Design, b: Design, rel: float = 1e-6) -> None:
-    for name in numbers:
-        x, y = getattr(a, name), getattr(b, name)
-        assert x == pytest.approx(y, rel=rel, nan_ok=True), name
+def same_design(a: Design, b: Design) -> None:
+    for name in ("alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M", "eta_x"):
+        assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-6, nan_ok=True), name
     # S1 and S3 may be equal, and then the last bit decides.
     assert (a.active == "balance") == (b.active == "balance")
 
@@ -258,15 +255,19 @@ def orthogonal(seed: int, size: int) -> Array:
     return np.linalg.qr(np.random.default_rng([seed, size]).normal(size=(size, size)))[0]
 
 
+def rewriting(seed: int, m: int) -> Array:
+    """L of other constraints h′ = Lh, of condition 50."""
+    return orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
+
+
 well = st.builds(lambda seed, shape: random_model(seed, *shape, 10.0, 1.0), seeds, shapes)
 
 
-@given(well, seeds, names, st.sampled_from(["closed", "grid"]))
-def test_rotated_variables_give_the_same_design(model, seed, name, split):
+@given(well, seeds, names, st.booleans())
+def test_rotated_variables_keep_the_design(model, seed, name, grid):
     """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M and the same steps."""
     Q = orthogonal(seed, len(model.H))
-    extra = {"split": GridSplit()} if split == "grid" else {}
-    rule = DesignRule(CANCELLATIONS[name], M_max=FREE, **extra)
+    rule = DesignRule(CANCELLATIONS[name], M_max=FREE, **({"split": GridSplit()} if grid else {}))
     a = rule.decide(at(model.H, model.B), 0)
     b = rule.decide(at(Q.T @ model.H @ Q, model.B @ Q), 0)
     scale = 1e-8 * (1 + norm(a.M))
@@ -287,27 +288,22 @@ def test_rotated_constraints_rotate_the_correction(model: Model, seed: int, name
 
 
 @given(well, seeds, st.sampled_from(["full", "negative", "floor", "partial 0.3"]))
-def test_with_the_gram_metric_it_does_not_matter_how_constraints_are_written(model, seed, name):
-    """h′ = Lh with any invertible L: A_M stays what it is, although M and cond(B) change."""
-    m = len(model.B)
-    L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
+def test_gram_metric_ignores_rewritten_constraints(model, seed, name):
+    """h′ = Lh with any invertible L: A_M is the same, although M and cond(B) change."""
+    L = rewriting(seed, len(model.B))
     rule = DesignRule(CANCELLATIONS[name], metric=GramMetric(), M_max=FREE)
-    a = rule.decide(at(model.H, model.B), 0)
-    b = rule.decide(at(model.H, L @ model.B), 0)
+    a, b = (rule.decide(at(model.H, B), 0) for B in (model.B, L @ model.B))
     effect = model.B.T @ a.M @ model.B
     scale = 1e-8 * (1 + norm(effect))
     assert pytest.approx(effect, abs=scale) == model.B.T @ L.T @ b.M @ L @ model.B
 
 
 @given(well, seeds)
-def test_the_whitened_rule_does_not_see_how_independent_constraints_are_written(model, seed):
+def test_whitened_rule_ignores_rewritten_constraints(model, seed):
     """h′ = Lh: η_x is the same and every channel is C′ = L⁻ᵀCL⁻¹, so is the dual step."""
-    m, r = len(model.B), model.Y.shape[1]
-    if r < m:
-        return
-    L = orthogonal(seed, m) @ np.diag(np.geomspace(1, 50, m)) @ orthogonal(seed + 1, m)
-    a = WHITENED.decide(at(model.H, model.B), 0)
-    b = WHITENED.decide(at(model.H, L @ model.B), 0)
+    assume(model.Y.shape[1] == len(model.B))
+    L = rewriting(seed, len(model.B))
+    a, b = (WHITENED.decide(at(model.H, B), 0) for B in (model.B, L @ model.B))
     assert a.eta_x == pytest.approx(b.eta_x, rel=1e-6)
     for name in ("C_aug", "C_opt", "eta_d"):
         old, new = getattr(a, name), L.T @ getattr(b, name) @ L
@@ -315,7 +311,7 @@ def test_the_whitened_rule_does_not_see_how_independent_constraints_are_written(
 
 
 @given(models)
-def test_the_whitened_rule_is_its_formula(model: Model) -> None:
+def test_whitened_rule_is_its_formula(model: Model) -> None:
     """C = TC′T, D = η_d T² with T = (BBᵀ)^{+½} and the inner design for (H, TB)."""
     e, W = np.linalg.eigh(model.B @ model.B.T)
     root = np.divide(1, np.sqrt(np.maximum(e, 0)), out=0 * e, where=e > 1e-12 * e[-1])
@@ -356,7 +352,7 @@ def test_matrix_steps_are_their_formulas(model: Model, name: str) -> None:
 
 
 @given(well, deltas)
-def test_spectral_facts(model: Model, delta: float) -> None:
+def test_spectra_equal_numpys(model: Model, delta: float) -> None:
     n, m, r = len(model.H), len(model.B), model.Y.shape[1]
     G = np.random.default_rng(n + m).normal(size=(n, n))
     A = G @ G.T + np.eye(n)
@@ -374,7 +370,7 @@ def test_spectral_facts(model: Model, delta: float) -> None:
     assert local.metric_curvature(R) == pytest.approx(1)
 
 
-# What is left of an eigenvalue e of the Schur complement.
+# Remainder of an eigenvalue e of the Schur complement.
 LEFT = {
     "full": lambda e, delta: 0 * e,
     "negative": lambda e, delta: np.maximum(e, 0),
@@ -385,7 +381,7 @@ LEFT = {
 
 
 @given(well, deltas, st.sampled_from(sorted(LEFT)))
-def test_what_each_cancellation_leaves(model: Model, delta: float, name: str) -> None:
+def test_cancellation_leaves_its_spectrum(model: Model, delta: float, name: str) -> None:
     """And the least C with its BᵀCB, in both norms: C = B⁺ᵀ(BᵀCB)B⁺."""
     C, deficit = CANCELLATIONS[name].cancel(LocalModel(model.H, model.B), delta)
     S, BY = model.schur(delta), model.B @ model.Y

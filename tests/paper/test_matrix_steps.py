@@ -1,5 +1,14 @@
-"""Matrix-valued steps: by hand, as Newton–KKT steps, and for every split of the correction."""
+"""Matrix-valued steps: by hand, for every split of the correction, and as Newton–KKT steps.
 
+With P = (W + D + BᵀMB)⁻¹ and the look-ahead drive v = (BPBᵀ + R)⁻¹(h − Bw), the law's step solves
+
+    [ W + D   Bᵀ ] [ dx ]     [ g + Bᵀπ ]
+    [   B    −E  ] [ dy ] = − [    h    ],    E = (R⁻¹ + M)⁻¹.
+
+R → ∞ is the step without a drive, E = M⁻¹; R = 0 is the Newton–KKT step, E = 0.
+"""
+
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -11,13 +20,41 @@ from support.cases.rule_parts import whole
 from support.judges import paper_by_hand as by_hand
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.paper.rules import FloorCancellation, NegativeCancellation
+from casadi_hybrid.paper.experiment import make_instance
+from casadi_hybrid.paper.experiment.generator import FITTED
+from casadi_hybrid.paper.iterations import Hybrid
+from casadi_hybrid.paper.law import Correction, State, advance
+from casadi_hybrid.paper.rules import (
+    DesignRule,
+    FloorCancellation,
+    FullCancellation,
+    MatrixRule,
+    NegativeCancellation,
+    ScheduleRule,
+    WhitenedRule,
+)
+from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 norm = np.linalg.norm
 STEPS = 50
 PAPER = {"delta": 0.35, "kappa_x": 0.08}
+SHAPES = [(3, 5), (5, 3), (4, 4), (4, 1)]
+
+
+def run(problem: Problem, method: Any, x0: Array, lam: Array, steps: int, **options: Any) -> Any:
+    solver = Solver(problem, method, tol=1e-300, max_iter=steps, **options)
+    return whole(solver.solve(x0, lam_g0=lam, history=True), steps)
+
+
+def within(condition: float, seed: int, n: int, m: int, radius: float) -> Any:
+    """An instance whose start is that far from (x*, μ*), in x and in μ."""
+    recipe = replace(FITTED, multiplier_radius=radius)
+    return make_instance(condition, seed, n=n, m=m, radius=radius, recipe=recipe)
+
+
+# --- by hand --------------------------------------------------------------------------------------
 
 
 class MatrixDesign(NamedTuple):
@@ -27,18 +64,6 @@ class MatrixDesign(NamedTuple):
     C_opt: Array
     P: Array
     D: Array
-
-
-def run(problem: Problem, method: str, x0: Array, lam: Array, steps: int, **options: Any) -> Any:
-    solver = Solver(problem, method, tol=1e-300, max_iter=steps, **options)
-    return whole(solver.solve(x0, lam_g0=lam, history=True), steps)
-
-
-@pytest.fixture(scope="module")
-def tall() -> tuple[Any, ...]:
-    """n = 3, m = 5, from the paper's class."""
-    problem, x0, mu0 = by_hand.instance(4.0, 2)
-    return problem, Problem(**problem.symbolic()), x0, mu0
 
 
 def law(problem: Any, rule: Any, x: Array, pi: Array, *, lookahead: bool) -> Any:
@@ -81,15 +106,107 @@ def floored(H: Array, B: Array) -> MatrixDesign:
         ("matrix-lookahead", floored, {}),
     ],
 )
-def test_iterates_by_hand(tall: tuple[Any, ...], method: str, rule: Any, options: Any) -> None:
-    problem, made, x0, lam = tall
+def test_iterates_equal_the_recursion_by_hand(method: str, rule: Any, options: Any) -> None:
+    problem, x0, lam = by_hand.instance(4.0, 2)
     if method == "matrix-memory":
         x0 = problem.x_star + 0.1 * (x0 - problem.x_star)  # D1 overshoots from far away
     expected = law(problem, rule, x0, lam, lookahead=method == "matrix-lookahead")
     xs, pis = map(np.array, zip(*islice(expected, STEPS + 1), strict=True))
-    history = run(made, method, x0, lam, STEPS, **options)
+    history = run(Problem(**problem.symbolic()), method, x0, lam, STEPS, **options)
     assert np.abs(history.x - xs).max() <= 1e-12 * np.abs(xs).max()
     assert np.abs(history.multipliers - pis).max() <= 1e-11 * np.abs(pis).max()
+
+
+# --- the general additivity statement -------------------------------------------------------------
+
+
+def resplit(rule: Any, m: int, seed: int | None) -> ScheduleRule:
+    """The rule's M_t and steps, divided by an arbitrary matrix that changes with t."""
+    shares = np.random.default_rng(seed).normal(size=(100, m, m))
+
+    def schedule(at: Evaluation, t: int) -> Correction:
+        c = rule.decide(at, t)
+        part = 0.0 * c.M if seed is None else (1 + norm(c.M)) * shares[t]
+        looks = getattr(c, "lookahead", False)
+        return Correction(c.M - part, part, c.eta_x, c.eta_d, lookahead=looks)
+
+    return ScheduleRule(schedule, needs_hessian=True)
+
+
+def drift(i: Any, rule: Any, steps: int, **options: Any) -> float:
+    """Largest deviation of x_t and π_t from the unsplit run, relative to their size."""
+    first, *others = (
+        run(
+            i.problem,
+            Hybrid(resplit(rule, i.problem.m, seed), **options),
+            i.x0,
+            i.multipliers0,
+            steps,
+        )
+        for seed in (None, 1, 2)
+    )
+    assert norm(others[0].mu - others[1].mu) > 1e-3 * norm(first.mu)  # the splits do differ
+    worst = 0.0
+    for other in others:
+        for name in ("x", "multipliers"):
+            a, b = getattr(first, name), getattr(other, name)
+            worst = max(worst, np.abs(a - b).max() / np.abs(a).max())
+    return worst
+
+
+RULES = {
+    "memory": MatrixRule(drive="memory"),
+    "look-ahead": MatrixRule(),
+    "look-ahead, full": MatrixRule(FullCancellation()),
+    "look-ahead, negative": MatrixRule(NegativeCancellation()),
+    "whitened": WhitenedRule(),
+    "scalar steps": DesignRule(kernel_floor=0.5, M_max=1e9),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_no_split_changes_a_trajectory(shape: tuple[int, int]) -> None:
+    """Any C_opt,t whatsoever, not symmetric, another at each step, as long as M_t is the rule's.
+
+    Where π⁺ is unique the look-ahead step is Newton's, whatever π was, and even a memory that does
+    not telescope changes nothing; with m > n the rest of π is carried on.
+    """
+    n, m = shape
+    i = within(3, 7, n, m, 0.03)
+    for name, rule in RULES.items():
+        assert drift(i, rule, 12) <= 1e-12, name
+    forgotten = drift(i, RULES["look-ahead"], 3, memory="untelescoped")
+    assert forgotten > 1e-6 if m > n else forgotten <= 1e-12
+
+
+# --- look-ahead steps -----------------------------------------------------------------------------
+
+
+def newton(at: Any) -> tuple[Array, Array]:
+    """(d, λ⁺) of [H Bᵀ; B 0](d, λ⁺) = −(∇f, h)."""
+    m, n = at.B.shape
+    K = np.block([[at.hessian, at.B.T], [at.B, np.zeros((m, m))]])
+    step = np.linalg.solve(K, -np.concatenate([at.gradient, at.h]))
+    return step[:n], step[n:]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_look_ahead_step_is_independent_of_m(shape: tuple[int, int]) -> None:
+    """For every M with A = H + BᵀMB invertible, definite or not: Newton–KKT, or Gauss–Newton."""
+    i = within(3, 7, *shape, 0.5)
+    at = Oracle(i.problem.functions, np.zeros(0)).second(i.x0, i.multipliers0)
+    m, n = at.B.shape
+    rng = np.random.default_rng(0)
+    zero = np.zeros(m)
+    step = -np.linalg.pinv(at.B) @ at.h if m >= n else newton(at)[0]
+    for _ in range(5):
+        M = 3 * rng.normal(size=(m, m))
+        M = M + M.T
+        P = np.linalg.inv(at.hessian + at.B.T @ M @ at.B)
+        D = np.linalg.pinv(at.B @ P @ at.B.T, rcond=1e-9)
+        state = State(i.x0, i.multipliers0, zero, i.multipliers0)
+        end = advance(state, at, Correction(M, 0 * M, P, D, lookahead=True), zero).x
+        assert end == pytest.approx(i.x0 + step, abs=1e-8)
 
 
 def wide(seed: int) -> tuple[Problem, Array, Array]:
@@ -102,28 +219,68 @@ def wide(seed: int) -> tuple[Problem, Array, Array]:
     return Problem(x=x, f=f, h=h - 0.1), 0.2 * rng.normal(size=4), 0.1 * rng.normal(size=2)
 
 
-def newton_kkt(problem: Problem, x: Array, lam: Array) -> Any:
-    """[H Bᵀ; B 0](d, λ⁺) = −(∇f, h)."""
-    oracle = Oracle(problem.functions, np.zeros(0))
-    while True:
-        yield x, lam
-        at = oracle.second(x, lam)
-        m, n = at.B.shape
-        K = np.block([[at.hessian, at.B.T], [at.B, np.zeros((m, m))]])
-        step = np.linalg.solve(K, -np.concatenate([at.gradient, at.h]))
-        x, lam = x + step[:n], step[n:]
-
-
-CORRECTIONS = [FloorCancellation(), NegativeCancellation()]
-
-
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("cancellation", CORRECTIONS, ids=lambda c: type(c).__name__)
-def test_the_look_ahead_step_is_the_newton_kkt_step(seed: int, cancellation: Any) -> None:
-    """Whatever M is, as long as nothing on ker B needs lifting."""
-    problem, x0, lam = wide(seed)
-    history = run(problem, "matrix-lookahead", x0, lam, 6, cancellation=cancellation)
-    expected = newton_kkt(problem, x0, lam)
-    xs, lams = map(np.array, zip(*islice(expected, 7), strict=True))
-    assert np.abs(history.x - xs).max() <= 1e-11 * np.abs(xs).max()
-    assert np.abs(history.multipliers - lams).max() <= 1e-10 * np.abs(lams).max()
+@pytest.mark.parametrize("cancellation", [FloorCancellation(), NegativeCancellation()])
+def test_look_ahead_iterates_are_newtons(seed: int, cancellation: Any) -> None:
+    """For every M, as long as nothing on ker B needs lifting."""
+    problem, x, lam = wide(seed)
+    oracle = Oracle(problem.functions, np.zeros(0))
+    history = run(problem, "matrix-lookahead", x, lam, 6, cancellation=cancellation)
+    for t in range(7):
+        assert history.x[t] == pytest.approx(x, abs=1e-11)
+        assert history.multipliers[t] == pytest.approx(lam, abs=1e-10 * norm(history.multipliers))
+        step, lam = newton(oracle.second(x, lam))
+        x = x + step
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_look_ahead_is_quadratic_memory_in_two_steps(shape, seed):
+    """Linearized, D1's iteration matrix is nilpotent: its square vanishes, itself it does not."""
+    i = within(2, seed, *shape, 0.02)
+    courses = []
+    for method, steps in (("matrix-lookahead", 3), ("matrix-memory", 6)):
+        history = run(i.problem, method, i.x0, i.multipliers0, steps)
+        dual = norm((history.multipliers - i.multipliers_star) @ i.B_star, axis=1)
+        courses.append(np.hypot(norm(history.x - i.x_star, axis=1), dual))
+    one, two = courses
+    floor = 1e-13
+    assert one[1] <= 60 * one[0] ** 2
+    assert one[2] <= 60 * one[1] ** 2 + floor
+    assert two[1] > 0.1 * two[0]
+    assert two[2] <= 300 * two[0] ** 2
+    assert two[4] <= 300 * two[2] ** 2 + floor
+
+
+# --- the kernel of the solver ---------------------------------------------------------------------
+
+
+def definite(rng: np.random.Generator, size: int) -> Array:
+    root = rng.standard_normal((size, size))
+    return root @ root.T + 0.5 * np.eye(size)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 1e3, np.inf])
+def test_kernel_step_is_a_step_of_the_law(size: float, seed: int) -> None:
+    """For every split, after any step before; R = size·I, and no drive where it is infinite."""
+    n, m = 7, 4
+    rng = np.random.default_rng(seed)
+    W, B, M = rng.standard_normal((n, n)), rng.standard_normal((m, n)), definite(rng, m)
+    W = W + W.T
+    W += (max(0.0, 1.0 - np.linalg.eigvalsh(W)[0])) * np.eye(n) + np.diag(rng.uniform(0, 2, n))
+    x, g = rng.standard_normal((2, n))
+    h, pi, h_before = rng.standard_normal((3, m))
+    at = Evaluation(x, 0.0, g, h, B, W, h)
+    P = np.linalg.inv(W + B.T @ M @ B)
+    looks = bool(np.isfinite(size))
+    drive = np.linalg.inv(B @ P @ B.T + size * np.eye(m)) if looks else np.zeros((m, m))
+    E = np.linalg.inv(np.eye(m) / size + M) if size else np.zeros((m, m))
+    K = np.block([[W, B.T], [B, -E]])
+    assert np.count_nonzero(np.linalg.eigvalsh(K) < 0) == m
+    step = np.linalg.solve(K, -np.concatenate((g + B.T @ pi, h)))[:n]
+    for theta in (0.0, 0.5, 1.0):
+        memory = (1 - theta) * M @ h_before
+        correction = Correction(theta * M, (1 - theta) * M, P, drive, looks)
+        end = advance(State(x, pi + memory, memory, pi), at, correction, memory).x
+        np.testing.assert_allclose(end - x, step, rtol=1e-7, atol=1e-9)

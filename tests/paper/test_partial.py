@@ -1,6 +1,6 @@
-"""Partial cancellation with a chosen share, and its own balance of S1 and S3."""
+"""Partial cancellation with a chosen share, and its balance of S1 and S3."""
 
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from casadi_hybrid.paper.rules.parts import Undivided
 from casadi_hybrid.problem.oracle import Oracle
 
 DELTA = 0.35
+KAPPA = DesignRule().steps
 SCAN = np.linspace(0.0, 1.0, 401)
 
 
@@ -30,6 +31,12 @@ def model(condition: float, seed: int, m: int = 5) -> LocalModel:
     oracle = Oracle(instance.problem.functions, np.zeros(0))
     at = oracle.second(instance.x0, instance.multipliers0)
     return LocalModel(at.hessian, at.B)
+
+
+def undivided(local: LocalModel, cancellation: Any) -> Undivided:
+    C, deficit = cancellation.cancel(local, DELTA)
+    alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
+    return Undivided(local, C, alpha, np.eye(5), KAPPA)
 
 
 def norm(local: LocalModel, gamma: float) -> float:
@@ -43,7 +50,7 @@ CASES = [(1, 0), (2, 3), (5, 0), (5, 2), (8, 1), (13, 4)]
 
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
-def test_the_least_share_has_the_least_norm(condition: float, seed: int) -> None:
+def test_least_share_has_the_least_norm(condition: float, seed: int) -> None:
     local = model(condition, seed)
     gamma = LeastShare().share(local, DELTA)
     best = min(norm(local, g) for g in SCAN)
@@ -56,7 +63,7 @@ def test_the_least_share_has_the_least_norm(condition: float, seed: int) -> None
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 @pytest.mark.parametrize("of_the_way", [0.0, 0.3, 0.9, 1.5])
-def test_the_bounded_share_is_the_largest_within_the_bound(condition, seed, of_the_way):
+def test_bounded_share_is_the_largest_allowed(condition, seed, of_the_way):
     local = model(condition, seed)
     norms = np.array([norm(local, g) for g in SCAN])
     limit = norms.min() * 0.9 + of_the_way * (norms[-1] - norms.min() * 0.9)
@@ -70,62 +77,51 @@ def test_the_bounded_share_is_the_largest_within_the_bound(condition, seed, of_t
         assert norm(local, gamma) <= norms.min() * (1 + 1e-9)
 
 
-def test_a_bound_is_met_by_less_than_full_cancellation_somewhere() -> None:
-    """Where the weakest direction of B bends upwards (seen at some of these) γ < 1 is smaller."""
+def test_less_than_full_cancellation_may_be_smaller() -> None:
+    """At some of these the weakest direction of B bends upwards."""
     shares = [LeastShare().share(model(5, seed), DELTA) for seed in range(12)]
     assert min(shares) < 0.9
     assert max(shares) == 1.0
 
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
-def test_the_balance_is_the_papers_under_full_cancellation(condition: float, seed: int) -> None:
-    local = model(condition, seed)
-    kappa = DesignRule().steps
-    C, deficit = FullCancellation().cancel(local, DELTA)
-    alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
-    (ours,) = BalancedSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
-    (papers,) = ClosedFormSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
+def test_balance_under_full_cancellation_is_the_papers(condition: float, seed: int) -> None:
+    full = undivided(model(condition, seed), FullCancellation())
+    (ours,), (papers,) = (split.candidates(full) for split in (BalancedSplit(), ClosedFormSplit()))
     assert ours.theta == pytest.approx(papers.theta, abs=1e-8)
 
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.8])
-def test_the_balance_allows_the_largest_primal_step(condition, seed, gamma):
+def test_balance_allows_the_largest_primal_step(condition, seed, gamma):
     local = model(condition, seed)
-    kappa = DesignRule().steps
-    C, deficit = PartialCancellation(gamma).cancel(local, DELTA)
-    alpha = TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
+    parts = undivided(local, PartialCancellation(gamma))
+    C, alpha = parts.C_can, parts.alpha
 
     def allowed(theta: float) -> float:
         primal = np.linalg.norm(local.H + local.B.T @ (C + theta * alpha * np.eye(5)) @ local.B, 2)
         memory = (1 - theta) * alpha * np.linalg.norm(local.B, 2) ** 2
-        s3 = kappa.kappa_p * kappa.kappa_omega / memory if memory else np.inf
-        return float(min(kappa.kappa_x / primal, s3))
+        s3 = KAPPA.kappa_p * KAPPA.kappa_omega / memory if memory else np.inf
+        return float(min(KAPPA.kappa_x / primal, s3))
 
-    (found,) = BalancedSplit().candidates(Undivided(local, C, alpha, np.eye(5), kappa))
+    (found,) = BalancedSplit().candidates(parts)
     assert found.C_aug + found.C_opt == pytest.approx(C + alpha * np.eye(5))
     assert allowed(found.theta) >= max(map(allowed, SCAN)) * (1 - 1e-7)
 
 
-def test_the_rule_reaches_the_target_with_every_share() -> None:
-    local = model(5, 2)
-    designs = [
-        DesignRule(cancellation=part, split=BalancedSplit()).design(local)
-        for part in (PartialCancellation(0.5), LeastShare(), BoundedShare(30.0))
-    ]
-    assert all(design.min_eig_A >= DELTA - 1e-9 for design in designs)
+def test_every_share_reaches_the_target() -> None:
+    for part in (PartialCancellation(0.5), LeastShare(), BoundedShare(30.0)):
+        design = DesignRule(cancellation=part, split=BalancedSplit()).design(model(5, 2))
+        assert design.min_eig_A >= DELTA - 1e-9
+    with pytest.raises(InputError, match="limit"):
+        BoundedShare(0.0)
 
 
-def test_with_fewer_constraints_than_variables() -> None:
+def test_least_share_with_fewer_constraints_than_variables() -> None:
     instance = make_instance(3, 1, n=3, m=2)
     oracle = Oracle(instance.problem.functions, np.zeros(0))
     at = oracle.second(instance.x_star, instance.multipliers_star)
     local = LocalModel(at.hessian, at.B)
     design = DesignRule(cancellation=LeastShare(), split=BalancedSplit()).design(local)
     assert design.min_eig_A > 0
-    assert all(a <= b * (1 + 1e-9) for a, b in pairwise((design.norm_M, norm(local, 1.0))))
-
-
-def test_a_limit_must_be_positive() -> None:
-    with pytest.raises(InputError, match="limit"):
-        BoundedShare(0.0)
+    assert design.norm_M <= norm(local, 1.0) * (1 + 1e-9)

@@ -1,7 +1,7 @@
-"""Verdicts that must not hang on the last bit.
+"""Verdicts that do not depend on the last bit.
 
-Another processor rounds the same sums otherwise, and so does another kernel of the same BLAS. Such
-a change is played here in the problem: f and every row of g are multiplied by 1 + 1e-14·u, u
+Another processor rounds the same sums otherwise, and so does another kernel of the same BLAS. The
+problem is changed here by as little: f and every row of g are multiplied by 1 + 1e-14·u, u
 uniform in ±1, the finite bounds of a row by the factor of the row, so that the feasible set is the
 same up to rounding; the start becomes x0 + 1e-14·u·max(1, |x0|). What the solver says of the
 problem and of the point has to stay the same; iterations and numbers may differ.
@@ -64,7 +64,7 @@ def with_start(nlp: Mapping[str, Any], call: Mapping[str, Any], seed: int) -> np
 
 
 def verdict(case: Case, of_functions: int = 0, of_start: int = 0) -> tuple[str, str]:
-    """What is said of the problem and of the point."""
+    """Return both statuses."""
     nlp, call = case.nlp, dict(case.call)
     if of_functions:
         nlp = with_functions(nlp, call, of_functions)
@@ -76,7 +76,7 @@ def verdict(case: Case, of_functions: int = 0, of_start: int = 0) -> tuple[str, 
 
 
 @pytest.mark.parametrize("label", CASES)
-def test_the_last_bit_changes_no_verdict(label: str) -> None:
+def test_last_bit_changes_no_verdict(label: str) -> None:
     case = CASES[label]
     seeds = FUNCTIONS if label.startswith(START_STAYS) else FEW if label in LONG else EVERYTHING
     as_it_is = verdict(case)
@@ -84,16 +84,12 @@ def test_the_last_bit_changes_no_verdict(label: str) -> None:
     assert not others, f"{as_it_is} as it is, but {others} (seeds of the functions, the start)"
 
 
-def test_the_perturbations_are_of_the_last_bits() -> None:
-    """They change something, and nothing by more than 1e-14."""
+def test_perturbations_are_of_the_last_bits() -> None:
     case = CASES["infeasible: two rows"]
     call = dict(case.call)
     nlp = with_functions(case.nlp, call, 1)
-    made = ca.Function("made", [nlp["x"]], [nlp["f"], nlp["g"]])
-    f, g = (part.full().ravel() for part in made(1.0))
-    for value in (f[0], *g, call["lbg"][0], call["ubg"][1]):
+    f, g = ca.Function("perturbed", [nlp["x"]], [nlp["f"], nlp["g"]])(1.0)
+    moved = with_start(case.nlp, {"x0": 100.0}, 3) / 100
+    for value in (float(f), *g.full().ravel(), call["lbg"][0], call["ubg"][1], moved[0]):
         assert 0 < abs(abs(value) - 1) <= 1.1 * SIZE
-    np.testing.assert_array_equal(call["lbg"][:1], g[:1])
     assert call["lbg"][1] == -np.inf
-    moved = with_start(case.nlp, {"x0": 100.0}, 3)
-    assert 0 < abs(moved[0] - 100) <= 1.1 * 100 * SIZE

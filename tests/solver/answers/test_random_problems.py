@@ -1,7 +1,7 @@
 """``nlpsol`` on random problems: the planted solution, the same from every equivalent form.
 
 Residuals are recomputed from CasADi's graph. The default run draws few examples, the same each
-time; ``-m slow`` draws many. Both can be turned up by ``--hypothesis-profile=explore``.
+time; ``--hypothesis-profile=explore`` draws hundreds of new ones.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ from casadi_hybrid import nlpsol
 
 # Tighter than the defaults: what the scales of a form multiply is still small.
 TIGHT = {"tol": 1e-10, "residual_tol": 1e-7}
-FEW, MANY = settings(max_examples=8), settings(max_examples=300)
+FEW = settings(max_examples=settings().max_examples // 3)
 
 seeds = st.integers(0, 10**6)
 variables = st.lists(st.sampled_from(VARIABLES), min_size=1, max_size=6)
@@ -55,7 +55,9 @@ def same(a: Answer, b: Answer) -> None:
     np.testing.assert_allclose(a.lam_g, b.lam_g, atol=1e-4)
 
 
-def check_planted(problem: Random) -> None:
+@FEW
+@given(convex)
+def test_planted_solution_is_found(problem: Random) -> None:
     found, _ = solved(problem)
     same(Answer.of(found), problem.planted)
     # ∂L/∂p = (x, λ_g) by the way the parameters enter, and CasADi's sign is the other one.
@@ -69,7 +71,23 @@ def check_form(problem: Random, names: list[str], seed: int, mx: bool) -> None:
     same(back(Answer.of(found)), problem.planted)
 
 
-def check_indefinite(problem: Random) -> None:
+@FEW
+@given(convex, forms, seeds, st.booleans())
+def test_equivalent_problems_have_equivalent_answers(problem, names, seed, mx):
+    check_form(problem, names, seed, mx)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_every_form_has_the_planted_answer(name: str) -> None:
+    for seed in (1, 2):
+        kinds = [*VARIABLES, "free", "free"]
+        problem = planted(seed, kinds, [(kind, True) for kind in ROWS], curved=seed == 2)
+        check_form(problem, [name], seed, mx=seed == 2)
+
+
+@FEW
+@given(indefinite)
+def test_indefinite_problem_has_a_true_verdict(problem: Random) -> None:
     """Success or a certificate; and from the planted KKT point itself nothing moves."""
     solver, judge = nlpsol("s", "hybrid", problem.nlp), Judge(problem.nlp)
     found = solver(**problem.call)
@@ -88,7 +106,9 @@ def check_indefinite(problem: Random) -> None:
         np.testing.assert_allclose(numbers(again["x"]), known.x, atol=1e-9)
 
 
-def check_warm_start(problem: Random, names: list[str], seed: int) -> None:
+@FEW
+@given(convex, regular, seeds)
+def test_warm_start_at_the_solution_ends_there(problem, names, seed):
     """From the solution no step; from nearby a few, to the same point."""
     other, _ = rewritten(problem, names, seed, mx=False)
     cold, stats = solved(other)
@@ -104,10 +124,12 @@ def check_warm_start(problem: Random, names: list[str], seed: int) -> None:
     assert warm["iter_count"] <= max(3, stats["iter_count"])
 
 
-def check_reuse(problem: Random, seed: int) -> None:
+@FEW
+@given(convex, seeds)
+def test_used_solver_is_as_good_as_new(problem: Random, seed: int) -> None:
     """Other numbers in an old solver are the same, to the last bit, as in a new one."""
     rng = np.random.default_rng(seed)
-    # Other numbers may contradict each other: what is asked is the same answer, not a solution.
+    # Other numbers may contradict each other: the answers are compared, not solutions.
     options = {"max_iter": 60}
     used = nlpsol("s", "hybrid", problem.nlp, options)
     free = problem.lbx < problem.ubx
@@ -123,52 +145,8 @@ def check_reuse(problem: Random, seed: int) -> None:
         used(**problem.call)
 
 
-@FEW
-@given(convex)
-def test_the_planted_solution_is_found(problem: Random) -> None:
-    check_planted(problem)
-
-
-@FEW
-@given(convex, forms, seeds, st.booleans())
-def test_equivalent_problems_have_equivalent_answers(problem, names, seed, mx):
-    check_form(problem, names, seed, mx)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_every_form_gives_the_planted_answer(name: str) -> None:
-    for seed in (1, 2):
-        kinds = [*VARIABLES, "free", "free"]
-        problem = planted(seed, kinds, [(kind, True) for kind in ROWS], curved=seed == 2)
-        check_form(problem, [name], seed, mx=seed == 2)
-
-
-@FEW
-@given(indefinite)
-def test_an_indefinite_problem_has_a_true_verdict(problem: Random) -> None:
-    check_indefinite(problem)
-
-
-@FEW
-@given(convex, regular, seeds)
-def test_a_warm_start_at_the_solution_ends_there(problem, names, seed):
-    check_warm_start(problem, names, seed)
-
-
-@FEW
-@given(convex, seeds)
-def test_a_solver_that_was_used_is_as_good_as_new(problem: Random, seed: int) -> None:
-    check_reuse(problem, seed)
-
-
-@FEW
-@given(seeds, st.integers(1, 5), st.integers(0, 4), forms)
-def test_planted_contradictions_are_found(seed: int, n: int, more: int, names: list[str]) -> None:
-    check_infeasible(seed, n, more, names)
-
-
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_multipliers_in_other_units_name_the_solution(seed: int) -> None:
+def test_scaled_multipliers_name_the_solution(seed: int) -> None:
     """Steep rows and objectives are scaled inside: the multipliers given have to be as well."""
     problem = planted(seed, ["free", "lower", "upper"], [("equation", True), ("lower", True)])
     for name in ("scaled_rows", "scaled_objective", "scaled_variables"):
@@ -176,37 +154,6 @@ def test_multipliers_in_other_units_name_the_solution(seed: int) -> None:
         cold, _ = solved(other)
         _, warm = solved(other, x0=cold["x"], lam_x0=cold["lam_x"], lam_g0=cold["lam_g"])
         assert warm["iter_count"] == 0
-
-
-@FEW
-@given(seeds, st.integers(1, 5), st.integers(0, 4))
-def test_planted_rays_are_found(seed: int, n: int, m: int) -> None:
-    check_unbounded(seed, n, m)
-
-
-@pytest.mark.slow
-@MANY
-@given(convex, forms, seeds, st.booleans())
-def test_many_forms(problem: Random, names: list[str], seed: int, mx: bool) -> None:
-    check_planted(problem)
-    check_form(problem, names, seed, mx)
-    check_warm_start(problem, [name for name in names if name not in DEPENDENT], seed)
-    check_reuse(problem, seed)
-
-
-@pytest.mark.slow
-@MANY
-@given(indefinite)
-def test_many_indefinite_problems(problem: Random) -> None:
-    check_indefinite(problem)
-
-
-@pytest.mark.slow
-@MANY
-@given(seeds, st.integers(1, 5), st.integers(0, 4), forms)
-def test_many_contradictions_and_rays(seed: int, n: int, m: int, names: list[str]) -> None:
-    check_infeasible(seed, n, m, names)
-    check_unbounded(seed, n, m)
 
 
 def program(f: Any, g: Any, x: Any, x0: Any, **bounds: Any) -> Random:
@@ -219,7 +166,9 @@ def program(f: Any, g: Any, x: Any, x0: Any, **bounds: Any) -> Random:
     return Random(x, ca.SX.sym("p", 0), f, g, **whole, x0=x0, values=np.zeros(0))
 
 
-def check_infeasible(seed: int, n: int, more: int, names: list[str]) -> None:
+@FEW
+@given(seeds, st.integers(1, 5), st.integers(0, 4), forms)
+def test_planted_contradictions_are_found(seed: int, n: int, more: int, names: list[str]) -> None:
     """Gᵀw = 0 and wᵀh < 0 with w > 0: no x has Gx ≤ h, whatever else is asked of it (Farkas)."""
     rng = np.random.default_rng(seed)
     x = ca.SX.sym("x", n)
@@ -247,7 +196,9 @@ def check_infeasible(seed: int, n: int, more: int, names: list[str]) -> None:
     assert slope <= 1e-4
 
 
-def check_unbounded(seed: int, n: int, m: int) -> None:
+@FEW
+@given(seeds, st.integers(1, 5), st.integers(0, 4))
+def test_planted_rays_are_found(seed: int, n: int, m: int) -> None:
     """A direction d with Gd ≤ 0 along which f falls, from a feasible point."""
     rng = np.random.default_rng(seed)
     x, d, inside = ca.SX.sym("x", n), rng.normal(size=n), rng.normal(size=n)
@@ -295,7 +246,7 @@ def moved_multipliers(c: np.ndarray, h: np.ndarray, rng: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("curvature", [0.0, 0.5])
-def test_multipliers_of_rows_move_by_what_leaves_the_least_slope(curvature: float) -> None:
+def test_row_multipliers_leave_the_least_slope(curvature: float) -> None:
     """α_y is that between α and α_z with the least |∇f + Aᵀy + lam_x|₂ at the new point.
 
     Aᵀdy from H dx + Aᵀdy + dlam_x = −(∇f + Aᵀy + lam_x), the steps' parts from two iterates. The

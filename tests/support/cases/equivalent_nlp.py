@@ -1,4 +1,4 @@
-"""The same problem written otherwise, and how an answer translates back.
+"""Equivalent forms of a problem, and the way back for their answers.
 
 Each function takes a problem and a generator of random numbers and returns the other form with the
 map from its answers to those of the first. L = f + λ_gᵀg + λ_xᵀx is one function in all forms (up
@@ -46,48 +46,30 @@ def permuted_parameters(a: Random, rng: np.random.Generator) -> tuple[Random, Ba
 
 
 def scaled_variables(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    """x = d·y, and some d negative: lower bounds become upper ones."""
-    d = _scales(rng, a.x.numel()) * rng.choice([-1, 1], a.x.numel())
-    y = ca.SX.sym("y", d.size)
-    f, g = a.at(ca.DM(d) * y)
-    ends = np.sort(np.vstack((a.lbx / d, a.ubx / d)), axis=0)
-    b = replace(a, x=y, f=f, g=g, lbx=ends[0], ubx=ends[1], x0=a.x0 / d)
-    return b, lambda s: replace(s, x=s.x * d, lam_x=s.lam_x / d)
-
-
-def shifted_variables(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    c = rng.normal(size=a.x.numel()) * 10
-    y = ca.SX.sym("y", c.size)
-    f, g = a.at(y + ca.DM(c))
-    b = replace(a, x=y, f=f, g=g, lbx=a.lbx - c, ubx=a.ubx - c, x0=a.x0 - c)
-    return b, lambda s: replace(s, x=s.x + c)
+    """x = d·y + c, and some d negative: lower bounds become upper ones."""
+    n = a.x.numel()
+    d, c = _scales(rng, n) * rng.choice([-1, 1], n), 10 * rng.normal(size=n)
+    y = ca.SX.sym("y", n)
+    f, g = a.at(ca.DM(d) * y + ca.DM(c))
+    ends = np.sort(np.vstack(((a.lbx - c) / d, (a.ubx - c) / d)), axis=0)
+    b = replace(a, x=y, f=f, g=g, lbx=ends[0], ubx=ends[1], x0=(a.x0 - c) / d)
+    return b, lambda s: replace(s, x=s.x * d + c, lam_x=s.lam_x / d)
 
 
 def scaled_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    d = _scales(rng, a.g.numel())
-    b = replace(a, g=ca.DM(d) * a.g, lbg=d * a.lbg, ubg=d * a.ubg)
-    return b, lambda s: replace(s, lam_g=s.lam_g * d)
-
-
-def negated_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    d = rng.choice([-1.0, 1.0], a.g.numel())
-    lbg, ubg = np.where(d > 0, a.lbg, -a.ubg), np.where(d > 0, a.ubg, -a.lbg)
-    b = replace(a, g=ca.DM(d) * a.g, lbg=lbg, ubg=ubg)
+    """d·g, and some d negative: lower limits become upper ones."""
+    d = _scales(rng, a.g.numel()) * rng.choice([-1, 1], a.g.numel())
+    ends = np.sort(np.vstack((d * a.lbg, d * a.ubg)), axis=0)
+    b = replace(a, g=ca.DM(d) * a.g, lbg=ends[0], ubg=ends[1])
     return b, lambda s: replace(s, lam_g=s.lam_g * d)
 
 
 def scaled_objective(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    t = float(_scales(rng, 1)[0])
-    return replace(a, f=t * a.f), lambda s: replace(
-        s, f=s.f / t, lam_x=s.lam_x / t, lam_g=s.lam_g / t
+    """t·f + c."""
+    t, c = float(_scales(rng, 1)[0]), float(rng.normal())
+    return replace(a, f=t * a.f + c), lambda s: replace(
+        s, f=(s.f - c) / t, lam_x=s.lam_x / t, lam_g=s.lam_g / t
     )
-
-
-def maximised(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    """What is maximised is c − f; a minimiser gets its negative."""
-    c = float(rng.normal())
-    gain = c - a.f
-    return replace(a, f=-gain), lambda s: replace(s, f=c - (-s.f))
 
 
 def equations_as_inequalities(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
@@ -212,11 +194,8 @@ FORMS: dict[str, Form] = {
         permuted_rows,
         permuted_parameters,
         scaled_variables,
-        shifted_variables,
         scaled_rows,
-        negated_rows,
         scaled_objective,
-        maximised,
         equations_as_inequalities,
         duplicated_rows,
         bounds_as_rows,

@@ -30,10 +30,11 @@ def run(
     hit = min(hits) if hits else None
     ended = "DESIGN_INFEASIBLE" if over_budget else "ITERATION_LIMIT"
     series = [scale * errors for scale in (1.0, 2.0, 3.0, 4.0)]
+    steps = 90 if over_budget else 200
+    hitting = (hit, hit, None)
     return Run(
-        method, condition, seed, (hit, hit, None), 50.0, ended, *series,
-        90 if over_budget else 200, over_budget, longest, failure,
-    )  # fmt: skip
+        method, condition, seed, hitting, 50.0, ended, *series, steps, over_budget, longest, failure
+    )
 
 
 def every_run(hits: Mapping[str, int | None], conditions=(8.0, 13.0), seeds=range(5)) -> list[Run]:
@@ -50,13 +51,13 @@ def cells(
     levels: tuple[float, ...], methods: Mapping[str, tuple[int, float]], ended: tuple[int, ...] = ()
 ) -> Summary:
     """Ten runs a cell, of which so many cross, all at one step; ``ended``: seeds, of closed-w."""
-    found: Summary = {}
+    summary: Summary = {}
     for key in KEYS:
         count, step = methods.get(key, (0, 0.0))
         over = ended if key == "closed-w" else ()
         cell = Cell(10, dict.fromkeys(range(count), step), norms=(50.0,), over_budget=over)
-        found[key] = dict.fromkeys(levels, cell)
-    return found
+        summary[key] = dict.fromkeys(levels, cell)
+    return summary
 
 
 def made(n, m, seed=0, iterations=200):

@@ -135,8 +135,7 @@ def planted(
         row = ca.dot(ca.DM(A[i]), x) + curve[i] * ca.sumsqr(x) / 2 + p[n + i]
         g = ca.vertcat(g, row)
     values = np.concatenate((p1, p2))
-    problem = Random(
-        x, p, f, g, lbx, ubx, lbg, ubg, x_star + rng.normal(size=n), values
-    )  # fmt: skip
+    x0 = x_star + rng.normal(size=n)
+    problem = Random(x, p, f, g, lbx, ubx, lbg, ubg, x0, values)
     value = ca.Function("f", [x, p], [f])(x_star, values)
     return replace(problem, planted=Answer(x_star, float(value), lam_x, lam_g))

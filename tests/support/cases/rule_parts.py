@@ -1,4 +1,4 @@
-"""Parts of a design rule as a user would write them, and histories as long as they were to be."""
+"""Parts of a design rule as a user would write them, and histories of full length."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from casadi_hybrid.utils.inputs import Matrix
 
 
 def at(H: Matrix, B: Matrix) -> Evaluation:
-    """What a rule sees; it must not look at anything but H and B."""
+    """The evaluation that a rule reads: of H and B alone."""
     m, n = B.shape
     lost = np.full(m, np.nan)
     return Evaluation(np.full(n, np.nan), np.nan, np.full(n, np.nan), lost, B, H, lost)
@@ -29,7 +29,7 @@ class NoCancellation:
 
 @dataclass(frozen=True)
 class GivenStrength:
-    """α whatever curvature results."""
+    """A fixed α, for any curvature."""
 
     value: float
     delta: float = 1e-3

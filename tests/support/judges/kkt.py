@@ -1,4 +1,4 @@
-"""What a point is, judged from CasADi's graph and NumPy alone: nothing of the package is used."""
+"""KKT residuals and certificates from CasADi's graph and NumPy, without the package."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,10 +43,10 @@ class Judge:
         g = ca.vertcat(*g) if isinstance(g, list) else g
         self.n, self.m = x.numel(), g.numel()
         parts = [f, ca.gradient(f, x), ca.vec(g), ca.jacobian(g, x)]
-        self._made = ca.Function("judge", [x, p], [ca.densify(part) for part in parts])
+        self._functions = ca.Function("judge", [x, p], [ca.densify(part) for part in parts])
 
     def at(self, x: Any, p: Any = ()) -> Values:
-        f, gradient, g, J = self._made(x, ca.DM(p) if np.size(p) else ca.DM(0, 1))
+        f, gradient, g, J = self._functions(x, ca.DM(p) if np.size(p) else ca.DM(0, 1))
         return Values(float(f), numbers(gradient), numbers(g), J.full())
 
     def violations(self, x: Any, call: Mapping[str, Any]) -> tuple[Array, Array]:

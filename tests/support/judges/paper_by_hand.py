@@ -100,7 +100,7 @@ def instance(condition: float = 3.0, seed: int = 0) -> tuple[ByHand, Array, Arra
 
 
 class Designed(NamedTuple):
-    """What "Closed-Form Hybrid Correction Design" decides at one iterate."""
+    """The decision of "Closed-Form Hybrid Correction Design" at one iterate."""
 
     C_aug: Array
     C_opt: Array
@@ -146,14 +146,14 @@ class PaperDesign:
             # The nonzero eigenvalues: the last n of m.
             a_d = np.linalg.eigvalsh(B @ np.linalg.inv(A) @ B.T)[-B.shape[1]]
         balance = np.sqrt(a_d * self.kappa_p / (a_x * beta))
-        for given in thetas:
-            theta = given
-            if given == "balance":
+        for name in thetas:
+            theta = name
+            if name == "balance":
                 top = self.kappa_x * np.linalg.norm(R, 2) * beta
                 theta = top / (top + self.kappa_p * self.kappa_omega * np.linalg.norm(BtB, 2))
-            if given == "augmented":
+            if name == "augmented":
                 C_aug, C_opt = M, 0 * M
-            elif given == "optimistic":
+            elif name == "optimistic":
                 C_aug, C_opt = 0 * M, M
             else:
                 C_aug, C_opt = C_can + theta * alpha * R, (1 - theta) * alpha * R
