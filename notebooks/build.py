@@ -1,15 +1,13 @@
-"""Make the notebooks from their text twins: ``python notebooks/build.py``, or ``… 03 05`` for some.
+"""Run the notebooks and store their outputs: ``python notebooks/build.py`` or ``… 03 05``.
 
-A twin is a Python script in the percent format: ``# %%`` starts a code cell and ``# %% [markdown]``
-a text cell, whose lines are comments. The twin is the source; the ``.ipynb`` beside it is the same
-cells with the output of one run, so that it can be read without running it. ``--check`` runs them
-in a folder that goes away, writes nothing, and fails where a cell does or a notebook is not the
-text of its twin.
+``--check`` runs them in a folder that goes away and writes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import io
 import sys
 import tempfile
 import time
@@ -20,91 +18,63 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from PIL import Image
 
-HERE = Path(__file__).resolve().parent
-MARK = "# %%"
+NOTEBOOKS = sorted(Path(__file__).resolve().parent.glob("[0-9]*.ipynb"))
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+COLOURS = 32
+"""Colours of a stored picture: lines and text need few, and so a third of the bytes."""
 
 
-def twins() -> list[Path]:
-    """Return the twins in order."""
-    return sorted(HERE.glob("[0-9]*.py"))
-
-
-def read_cells(twin: Path) -> list[tuple[str, str]]:
-    """Return the kind, "code" or "markdown", and the source of each cell of a twin."""
-    cells: list[tuple[str, list[str]]] = []
-    for line in twin.read_text(encoding="utf-8").splitlines():
-        if line.startswith(MARK):
-            cells.append(("markdown" if line[len(MARK) :].strip() == "[markdown]" else "code", []))
-        elif cells:
-            kind, lines = cells[-1]
-            lines.append(line.removeprefix("#").removeprefix(" ") if kind == "markdown" else line)
-        elif line.strip():
-            raise ValueError(f"{twin.name}: text before the first '{MARK}' belongs to no cell")
-    return [(kind, "\n".join(lines).strip("\n")) for kind, lines in cells]
-
-
-def to_notebook(twin: Path) -> Any:
-    """Return the notebook of a twin, without outputs."""
-    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
-    cells = [
-        make[kind](source, id=f"cell-{i:02d}") for i, (kind, source) in enumerate(read_cells(twin))
-    ]
-    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-
-
-def execute(notebook: Any, folder: Path) -> None:
-    """Run a notebook in place, with ``folder`` as its working directory."""
-    # Times of the run are of no use to a reader and would change with every build.
-    NotebookClient(
-        notebook,
-        timeout=120,
-        kernel_name=KERNEL["name"],
-        record_timing=False,
-        resources={"metadata": {"path": str(folder)}},
-    ).execute()
-    notebook.metadata.pop("language_info", None)
-
-
-def check(twin: Path) -> str:
-    """Run a notebook without keeping it; return what is wrong, or nothing."""
-    notebook = to_notebook(twin)
+def execute(notebook: Any) -> None:
+    """Run a notebook in place, in a folder of its own, and leave out what changes with each run."""
     with tempfile.TemporaryDirectory() as folder:
-        try:
-            execute(notebook, Path(folder))
-        except CellExecutionError as error:
-            return f"a cell failed: {error}"
-    stored = nbformat.read(twin.with_suffix(".ipynb"), as_version=4)
-    if [(cell.cell_type, cell.source) for cell in stored.cells] != read_cells(twin):
-        return "is not the text of its twin; build it"
-    return ""
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=120, record_timing=False, resources=resources).execute()
+        left_behind = [path.name for path in Path(folder).iterdir()]
+    if left_behind:
+        raise ValueError(f"cells left files behind: {', '.join(left_behind)}")
+    notebook.metadata = {"kernelspec": KERNEL}
+    for number, cell in enumerate(notebook.cells):
+        cell.id, cell.metadata = f"cell-{number:02d}", {}
+        for output in cell.get("outputs", ()):
+            if "image/png" in output.get("data", {}):
+                output.data["image/png"] = with_few_colours(output.data["image/png"])
+
+
+def with_few_colours(picture: str) -> str:
+    """Return a PNG, as text in base64, with a palette."""
+    image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB")
+    data = io.BytesIO()
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(data, format="png", optimize=True)
+    return base64.b64encode(data.getvalue()).decode("ascii")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build the notebooks named, or all of them."""
-    parser = argparse.ArgumentParser(description="Make the notebooks from their text twins.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="beginning of a name, such as 03")
+    """Run the notebooks named, or all of them."""
+    parser = argparse.ArgumentParser(description="Run the notebooks and store their outputs.")
+    names = sorted(path.stem for path in NOTEBOOKS)
+    numbers = [name[:2] for name in names]
+    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help=f"of {', '.join(numbers)}")
     parser.add_argument("--check", action="store_true", help="run them and write nothing")
     arguments = parser.parse_args(argv)
-    for name in arguments.names:
-        if not any(twin.stem.startswith(name) for twin in twins()):
-            known = ", ".join(twin.stem for twin in twins())
-            parser.error(f"{name!r} begins no notebook's name; there are {known}")
-    chosen = tuple(arguments.names) or ("",)
+    if unknown := set(arguments.numbers) - set(numbers):
+        parser.error(f"no notebook {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     failed = 0
-    for twin in (twin for twin in twins() if twin.stem.startswith(chosen)):
-        began = time.perf_counter()
-        if arguments.check:
-            wrong = check(twin)
-            failed += bool(wrong)
-            print(f"{twin.stem}: {wrong or 'runs'}, {time.perf_counter() - began:.1f} s")
+    for path in NOTEBOOKS:
+        if arguments.numbers and path.stem[:2] not in arguments.numbers:
             continue
-        notebook = to_notebook(twin)
-        execute(notebook, HERE)
-        target = twin.with_suffix(".ipynb")
-        nbformat.write(notebook, target)
-        print(f"{target.name}: {len(notebook.cells)} cells, {target.stat().st_size / 1024:.0f} kB")
+        began = time.perf_counter()
+        notebook = nbformat.read(path, as_version=4)
+        try:
+            execute(notebook)
+        except (CellExecutionError, ValueError) as error:
+            failed += 1
+            print(f"{path.stem}: {error}")
+            continue
+        if not arguments.check:
+            nbformat.write(notebook, path)
+        print(f"{path.stem}: {time.perf_counter() - began:.1f} s")
     return 1 if failed else 0
 
 

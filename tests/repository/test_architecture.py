@@ -96,7 +96,7 @@ def test_public_names_are_shown_somewhere() -> None:
         TOP / "README.md",
         *(TOP / "docs").glob("*.md"),
         *(TOP / "scenarios").glob("*.py"),
-        *(TOP / "notebooks").glob("*.py"),
+        *(TOP / "notebooks").glob("*.ipynb"),
     ]
     text = "\n".join(path.read_text(encoding="utf-8") for path in shown)
     assert [name for name in casadi_hybrid.__all__ if name not in text] == []
