@@ -1,4 +1,4 @@
-"""What is compiled of a problem is built once and kept safely."""
+"""Compilation of a problem's C code: the cache of libraries, the choice of a compiler, the key."""
 
 import ctypes
 import errno
@@ -28,15 +28,19 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     # A compiler that the tests' environment happens to have is not found.
     monkeypatch.setattr(compilers, "WHEEL", "casadi_hybrid_no_such_wheel")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nothing stays where tests are killed
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # nothing stays if tests are killed
     cache.private_folder.cache_clear()
     yield tmp_path / "cache"
     cache.private_folder.cache_clear()
 
 
 @pytest.fixture
-def no_compiler(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+def home(tmp_path, monkeypatch):
+    """A home folder that decides where the cache is."""
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
 
 
 def answer(number=42, flags=()):
@@ -51,31 +55,57 @@ def script(path, text):
     return str(path)
 
 
-def leftovers(folder):
-    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+# --- the key -------------------------------------------------------------------------------------
+
+HERE = Compiler(("/usr/bin/cc",), "gcc 1.0", "machine", ("-O3",))
+
+
+def test_key_changes_with_its_parts(monkeypatch):
+    key = key_of(answer(), HERE)
+    backwards = Sources("answer", dict(reversed(answer().files.items())))
+    assert key_of(backwards, replace(HERE)) == key
+    others = [
+        (answer(43), HERE),
+        (answer(flags=("-g",)), HERE),
+        (Sources("other", answer().files), HERE),
+        (Sources("answer", {**answer().files, "more.h": ""}), HERE),
+        (answer(), replace(HERE, version="gcc 1.1")),
+        (answer(), replace(HERE, target="other")),
+        (answer(), replace(HERE, flags=("-O2",))),
+        (answer(), replace(HERE, command=("/usr/bin/clang",))),
+    ]
+    keys = [key, *(key_of(*other) for other in others)]
+    for features in ("flags : avx", "flags : avx fma"):
+        monkeypatch.setattr(build, "processor", lambda f=features: f)
+        keys.append(key_of(answer(), HERE))
+    monkeypatch.setattr(build.platform, "libc_ver", lambda: ("glibc", "1.0"))
+    keys.append(key_of(answer(), HERE))
+    monkeypatch.setattr(ca.CasadiMeta, "version", staticmethod(lambda: "99.0"))
+    keys.append(key_of(answer(), HERE))
+    monkeypatch.setenv("CPATH", "/somewhere")
+    keys.append(key_of(answer(), HERE))
+    assert len(set(keys)) == len(keys)
 
 
 # --- the cache -----------------------------------------------------------------------------------
 
 
-def test_a_library_is_built_once(compiler, folder):
+def test_library_is_built_once(compiler, folder):
     assert load(answer()).answer() == 42
     first = build.library(answer())
-    made = first.stat().st_ino
+    inode = first.stat().st_ino
     assert build.library(answer()) == first
-    assert first.stat().st_ino == made
+    assert first.stat().st_ino == inode
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert first.is_relative_to(folder)
-    assert leftovers(folder) == []
+    assert list(folder.iterdir()) == [first]
     assert load(answer(43)).answer() == 43
 
 
-def test_a_damaged_library_is_rebuilt(compiler, folder):
+def test_damaged_library_is_rebuilt(compiler, folder):
     first = build.library(answer())
     first.write_text("no library")
     assert load(answer()).answer() == 42
-    assert not first.exists()  # the next process builds it there
-    assert leftovers(folder) == []
+    assert list(folder.iterdir()) == []  # the next process builds it there
 
 
 ME = os.geteuid() if hasattr(os, "geteuid") else 0
@@ -86,13 +116,10 @@ ME = os.geteuid() if hasattr(os, "geteuid") else 0
     [
         (lambda folder, _: folder.chmod(0o777), "0777"),
         (lambda folder, _: folder.parent.chmod(0o777), "everyone may write"),
-        (
-            lambda _, patch: patch.setattr(os, "geteuid", lambda: ME + 1),
-            f"belongs to user {ME}, not to this one ({ME + 1})",
-        ),
+        (lambda _, patch: patch.setattr(os, "geteuid", lambda: ME + 1), f"to user {ME}"),
     ],
 )
-def test_a_cache_that_others_may_write_to_stays_empty(compiler, folder, monkeypatch, change, why):
+def test_unsafe_cache_stays_empty(compiler, folder, monkeypatch, change, why):
     folder.mkdir(mode=0o700)
     change(folder, monkeypatch)
     assert load(answer()).answer() == 42
@@ -103,18 +130,15 @@ def test_a_cache_that_others_may_write_to_stays_empty(compiler, folder, monkeypa
     assert list(folder.iterdir()) == []
 
 
-def test_sudo_does_not_make_folders_in_a_home(tmp_path, monkeypatch):
+def test_sudo_makes_no_folder_at_home(home, monkeypatch):
     """With the HOME of another user the superuser's folder would lock that user out."""
-    (tmp_path / "home").mkdir()
-    monkeypatch.delenv(cache.VARIABLE)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    home.mkdir()
     real = Path.stat
 
     def stat(path, **options):
-        found = list(real(path, **options))
-        found[4] = 12345
-        return os.stat_result(found)
+        fields = list(real(path, **options))
+        fields[4] = 12345
+        return os.stat_result(fields)
 
     monkeypatch.setattr(Path, "stat", stat)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -122,51 +146,41 @@ def test_sudo_does_not_make_folders_in_a_home(tmp_path, monkeypatch):
     assert folder is None
     assert "belongs to another user" in why
     monkeypatch.undo()
-    assert list((tmp_path / "home").iterdir()) == []
+    assert list(home.iterdir()) == []
 
 
-@pytest.mark.parametrize("home", ["file", "closed"])
-def test_a_home_that_takes_no_folder(compiler, tmp_path, monkeypatch, home):
-    place = tmp_path / home
-    if home == "file":
-        place.write_text("")
-    elif os.geteuid() == 0:
-        place = Path("/proc/self")  # closed even to the superuser
-    else:
-        place.mkdir(mode=0o500)
-    monkeypatch.delenv(cache.VARIABLE)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(place))
+def test_home_may_refuse_folders(compiler, home):
+    home.write_text("")
     assert load(answer()).answer() == 42
     assert "cannot be made" in cache.own_folder()[1]
 
 
-def test_a_full_cache_that_can_only_be_read(compiler, folder, monkeypatch):
+def test_read_only_cache_still_serves(compiler, folder, monkeypatch):
     build.library(answer())
 
-    def refuse(*args, dir=None, prefix="", real=cache.tempfile.mkdtemp):
+    def refuse(*args, dir=None, prefix="", real=tempfile.mkdtemp):
         if dir == folder:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
         return real(dir=dir, prefix=prefix)
 
-    monkeypatch.setattr(cache.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     assert build.library(answer()).is_relative_to(folder)
     assert load(answer(43)).answer() == 43
     assert build.library(answer(43)).is_relative_to(cache.private_folder())
 
 
-def test_no_folder_for_temporary_files_either(compiler, folder, monkeypatch):
+def test_full_disk_is_a_build_error(compiler, folder, monkeypatch):
     folder.write_text("")
 
     def refuse(*args, **options):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(cache.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
     with pytest.raises(BuildError, match="No space left on device"):
         build.library(answer())
 
 
-def test_a_library_that_the_disk_does_not_let_run(compiler, folder, monkeypatch):
+def test_disk_may_forbid_execution(compiler, folder, monkeypatch):
     real = ctypes.CDLL
 
     def refuse(path, *args):
@@ -177,14 +191,13 @@ def test_a_library_that_the_disk_does_not_let_run(compiler, folder, monkeypatch)
     monkeypatch.setattr(ctypes, "CDLL", refuse)
     assert load(answer()).answer() == 42
     monkeypatch.setattr(ctypes, "CDLL", lambda path: refuse(folder))
-    with pytest.raises(BuildError, match=r"cannot be loaded .*failed to map segment"):
+    with pytest.raises(BuildError, match="cannot be loaded"):
         load(answer())
 
 
-def test_where_the_cache_is(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/ann")
+def test_cache_folder_follows_the_environment(home, monkeypatch):
     monkeypatch.setenv(cache.VARIABLE, "~/elsewhere")
-    assert cache.default_folder() == Path("/home/ann/elsewhere")
+    assert cache.default_folder() == home / "elsewhere"
     monkeypatch.setenv(cache.VARIABLE, "")
     if sys.platform == "linux":
         monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
@@ -193,7 +206,7 @@ def test_where_the_cache_is(monkeypatch):
         assert cache.own_folder()[0] != Path("not/absolute/casadi_hybrid")
 
 
-def test_what_was_left_behind_and_what_nobody_uses_is_removed(compiler, folder):
+def test_unused_entries_are_removed(compiler, folder):
     old = build.library(answer())
     for name in (".work-old", ".work-young", old.stem[:-1] + "0", "mine"):  # and of an older layout
         (folder / name).mkdir(exist_ok=True)
@@ -201,8 +214,8 @@ def test_what_was_left_behind_and_what_nobody_uses_is_removed(compiler, folder):
     for path in folder.iterdir():
         if path.name != ".work-young":
             os.utime(path, (long_ago, long_ago))
-    kept = build.library(answer(43))
-    assert {*folder.iterdir()} == {folder / ".work-young", folder / "mine", kept}
+    new = build.library(answer(43))
+    assert {*folder.iterdir()} == {folder / ".work-young", folder / "mine", new}
 
 
 # The whole package would take a second to import.
@@ -222,7 +235,7 @@ print(load(sources).answer(), library(sources).is_relative_to(folder), flush=Tru
 
 
 def processes(number, folder, start, **variables):
-    """Python processes that have imported what builds and wait for ``start`` to be there."""
+    """Python processes that build the same library as soon as ``start`` exists."""
     command = [sys.executable, "-c", PROCESS, str(folder), str(start)]
     command.append(str(Path(build.__file__).parents[2]))
     environment = {**os.environ, **variables}
@@ -236,13 +249,13 @@ def processes(number, folder, start, **variables):
     return started
 
 
-def test_two_processes_at_once(compiler, folder, tmp_path):
+def test_two_processes_build_at_once(compiler, folder, tmp_path):
     started = processes(2, folder, tmp_path / "start")
     assert [process.communicate()[0] for process in started] == ["42 True\n"] * 2
     assert [path.suffix for path in folder.iterdir()] == [suffix()]
 
 
-def test_a_process_that_is_killed_while_it_builds(compiler, folder, tmp_path):
+def test_killed_build_leaves_no_library(compiler, folder, tmp_path):
     """Its compiler has written half of a library by then."""
     slow = script(
         tmp_path / "slow",
@@ -255,20 +268,15 @@ def test_a_process_that_is_killed_while_it_builds(compiler, folder, tmp_path):
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    assert len(leftovers(folder)) == len(list(folder.iterdir())) == 1
+    assert all(path.name.startswith(".") for path in folder.iterdir())
     assert load(answer()).answer() == 42
 
 
 # --- compilers -----------------------------------------------------------------------------------
 
 
-def test_without_a_compiler_the_sentence_says_what_to_do(no_compiler):
-    with pytest.raises(BuildError, match=r"no C compiler was found.*casadi_hybrid\[compiler\]"):
-        build.library(answer())
-
-
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("text", "why"),
     [
         ("exit 1", "does not answer as a C compiler"),
         ("echo no version here", "does not answer as a C compiler"),
@@ -278,37 +286,36 @@ def test_without_a_compiler_the_sentence_says_what_to_do(no_compiler):
         ('test "$1" = -v && echo odd version 1 || touch "$0"', "cannot compile answer"),
     ],
 )
-def test_a_cc_that_fails_gives_way(compiler, tmp_path, monkeypatch, given, why):
+def test_failing_cc_gives_way(compiler, tmp_path, monkeypatch, text, why):
     path = tmp_path / "odd"
-    monkeypatch.setenv("CC", str(path) if given is None else script(path, given))
+    monkeypatch.setenv("CC", str(path) if text is None else script(path, text))
     assert load(answer()).answer() == 42
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(BuildError, match=f"{path}.*{why}"):
         build.library(answer(43))
 
 
-def test_a_cc_that_fails_alone(no_compiler, tmp_path, monkeypatch):
-    monkeypatch.setenv("CC", script(tmp_path / "odd", "exit 1"))
-    with pytest.raises(BuildError, match=r"odd \(the env.* CC\) does not answer.*no C compiler"):
+def test_missing_compiler_names_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    with pytest.raises(BuildError, match=r"casadi_hybrid\[compiler\]"):
         build.library(answer())
     monkeypatch.setenv("CC", "'unfinished")
     with pytest.raises(BuildError, match="'unfinished"):
         build.library(answer())
 
 
-def test_cc_comes_first_and_may_have_options(compiler, tmp_path, monkeypatch):
+def test_cc_comes_first_with_options(compiler, tmp_path, monkeypatch):
     mine = script(tmp_path / "mine", f'echo "$@" >> {tmp_path}/log; exec {compiler} "$@"')
     monkeypatch.setenv("CC", f"{mine} -DSOMETHING")
     assert load(answer()).answer() == 42
-    asked, built = (tmp_path / "log").read_text().splitlines()
-    assert asked == "-DSOMETHING -v"
-    assert {"-DSOMETHING", "-std=c99", "-ffp-contract=off"} <= set(built.split())
-    assert set(compilers.FLAGS) <= set(built.split())
+    version, built = ((line.split()) for line in (tmp_path / "log").read_text().splitlines())
+    assert version == ["-DSOMETHING", "-v"]
+    assert {"-DSOMETHING", "-ffp-contract=off", *compilers.FLAGS} <= {*built}
     assert "-march=native" not in built
-    assert ("-mavx" in built.split()) == ("avx" in processor().split())
+    assert ("-mavx" in built) == ("avx" in processor().split())
 
 
-def test_the_compiler_of_the_wheel_comes_last(compiler, tmp_path, monkeypatch):
+def test_compiler_of_the_wheel_comes_last(compiler, tmp_path, monkeypatch):
     name = "casadi_hybrid_wheel_of_tests"
     (tmp_path / name).mkdir()
     (tmp_path / name / "__init__.py").touch()
@@ -332,25 +339,24 @@ def test_the_compiler_of_the_wheel_comes_last(compiler, tmp_path, monkeypatch):
     assert compiler_of((sys.executable, "-m", name, "cc")).version == f"{name} version 1.2"
 
 
-def test_the_compiler_of_microsoft(tmp_path, monkeypatch):
-    """As it is called; nobody has run it."""
+def test_microsoft_compiler_gets_its_own_flags(tmp_path):
     words = 'echo "Microsoft (R) C/C++ Optimizing Compiler Version 19.39.33523 for x64"'
     cl = script(tmp_path / "cl", words)
-    found = compiler_of((cl,))
-    assert found.version.endswith("Version 19.39.33523 for x64")
-    asked = found.words(("-O2", "-fno-builtin-sin"), "functions.dll", ["a.c", "b.c"])
-    assert asked == [cl, *compilers._FLAGS_OF_MICROSOFT, "/Fe:functions.dll", "a.c", "b.c"]
+    microsoft = compiler_of((cl,))
+    assert microsoft.version.endswith("Version 19.39.33523 for x64")
+    command = microsoft.words(("-O2", "-fno-builtin-sin"), "functions.dll", ["a.c", "b.c"])
+    assert command == [cl, *microsoft.flags, "/Fe:functions.dll", "a.c", "b.c"]
+    assert {"/LD", "/fp:precise"} <= {*microsoft.flags}
+    assert not any(word.startswith("-") for word in command)
 
 
-def test_a_compilation_that_takes_too_long(no_compiler, tmp_path, folder, monkeypatch):
+def test_slow_compilation_is_ended(tmp_path, folder, monkeypatch):
     """The whole group of its processes ends, not only the first."""
-    slow = f"echo $$ > {tmp_path}/pid; /bin/sleep 60"
-    text = f'test "$1" = -v && echo slow version 1 || ({slow})'
+    text = f'test "$1" = -v && echo slow version 1 || (echo $$ > {tmp_path}/pid; /bin/sleep 60)'
     monkeypatch.setenv("CC", script(tmp_path / "slow", text))
-    began = time.perf_counter()
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     with pytest.raises(BuildError, match=r"slow did not end within 0\.3 s"):
         build.library(answer(), limit=0.3)
-    assert time.perf_counter() - began < 30
     assert list(folder.iterdir()) == []
     group = int((tmp_path / "pid").read_text())
     for _ in range(1000):
@@ -363,14 +369,11 @@ def test_a_compilation_that_takes_too_long(no_compiler, tmp_path, folder, monkey
         pytest.fail("a process of the compiler lives on")
 
 
-def test_an_error_in_the_source_is_one_sentence(compiler, folder):
+def test_source_errors_are_one_sentence(compiler, folder):
     wrong = Sources("wrong", {"wrong.c": "int f(void) { return nonsense; }"})
-    with pytest.raises(BuildError) as caught:
+    with pytest.raises(BuildError, match=r"wrong\.c:1.*nonsense") as caught:
         build.library(wrong)
-    said = str(caught.value)
-    assert "cannot compile wrong: wrong.c:1" in said
-    assert "nonsense" in said
-    assert "\n" not in said
+    assert "\n" not in str(caught.value)
     assert list(folder.iterdir()) == []
 
 
@@ -379,64 +382,13 @@ def test_an_error_in_the_source_is_one_sentence(compiler, folder):
     [
         ("flags : avx avx2", "x86_64-linux-gnu", True),
         ("flags : sse4_2", "x86_64-linux-gnu", False),
-        ("", "x86_64-linux-gnu", False),
         ("flags : avx", "i686-linux-gnu", False),
-        ("Features : asimd", "aarch64-linux-gnu", False),
     ],
 )
-def test_instructions_of_the_processor(tmp_path, monkeypatch, features, target, wide):
+def test_avx_needs_processor_and_target(tmp_path, monkeypatch, features, target, wide):
     monkeypatch.setattr(compilers, "processor", lambda: features)
     path = script(tmp_path / "odd", f'echo "Target: {target}\nodd version 1.0"')
-    found = compiler_of((path,))
-    assert found.version == "odd version 1.0"
-    assert found.target == target
-    assert ("-mavx" in found.flags) == wide
-
-
-# --- the key -------------------------------------------------------------------------------------
-
-HERE = Compiler(("/usr/bin/cc",), "gcc 1.0", "machine", ("-O3",))
-
-
-def test_the_key_is_that_of_the_same_things():
-    assert key_of(answer(), HERE) == key_of(answer(), replace(HERE))
-    backwards = Sources("answer", dict(reversed(answer().files.items())))
-    assert key_of(backwards, HERE) == key_of(answer(), HERE)
-
-
-@pytest.mark.parametrize(
-    ("sources", "by"),
-    [
-        (answer(43), HERE),
-        (answer(flags=("-g",)), HERE),
-        (Sources("other", answer().files), HERE),
-        (Sources("answer", {**answer().files, "more.h": ""}), HERE),
-        (answer(), replace(HERE, version="gcc 1.1")),
-        (answer(), replace(HERE, target="other")),
-        (answer(), replace(HERE, flags=("-O2",))),
-        (answer(), replace(HERE, command=("/usr/bin/clang",))),
-    ],
-)
-def test_the_key_changes_with_sources_and_compiler(sources, by):
-    assert key_of(sources, by) != key_of(answer(), HERE)
-
-
-def test_the_key_changes_with_the_machine_and_casadi(monkeypatch):
-    keys = [key_of(answer(), HERE)]
-    for features in ("flags : avx", "flags : avx fma"):
-        monkeypatch.setattr(build, "processor", lambda f=features: f)
-        keys.append(key_of(answer(), HERE))
-    monkeypatch.setattr(build.platform, "libc_ver", lambda: ("glibc", "1.0"))
-    keys.append(key_of(answer(), HERE))
-    monkeypatch.setattr(ca.CasadiMeta, "version", staticmethod(lambda: "99.0"))
-    keys.append(key_of(answer(), HERE))
-    monkeypatch.setenv("CPATH", "/somewhere")
-    keys.append(key_of(answer(), HERE))
-    assert len(set(keys)) == len(keys)
-
-
-def test_the_compiler_of_this_machine(compiler):
-    found = compiler_of((compiler,))
-    assert "version" in found.version
-    assert found.version.lower().startswith(("gcc", "clang", "apple", "debian", "ubuntu"))
-    assert found.target
+    odd = compiler_of((path,))
+    assert odd.version == "odd version 1.0"
+    assert odd.target == target
+    assert ("-mavx" in odd.flags) == wide

@@ -6,7 +6,6 @@ import casadi as ca
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 
 from casadi_hybrid import InputError, Problem, Solver
 from casadi_hybrid.utils.output import plotting
@@ -27,24 +26,19 @@ def curves(ax):
     return {line.get_label(): line for line in ax.get_lines() if len(line.get_xdata()) > 2}
 
 
-def test_the_eight_styles_differ_in_colour_dashes_and_marker():
+def test_eight_line_styles_differ():
     styles = [plotting.line_style(i, 100) for i in range(8)]
     assert len({style["color"] for style in styles}) == 8
     assert len({style["marker"] for style in styles}) == 8
     # Without colour, dashes or (for the two solid lines) markers must do.
     assert len({(str(style["linestyle"]), style["marker"]) for style in styles}) == 8
     assert plotting.line_style(9)["color"] == styles[1]["color"]
+    for colour in plotting.PALETTE:  # none vanishes on white
+        assert np.dot([0.2126, 0.7152, 0.0722], to_rgb(colour)) < 0.75
 
 
-def test_no_colour_of_the_palette_vanishes_on_white():
-    for colour in plotting.PALETTE:
-        red, green, blue = to_rgb(colour)
-        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.75
-
-
-def test_convergence_draws_both_residuals_of_every_run(runs):
+def test_convergence_draws_both_residuals(runs):
     fig = plotting.plot_convergence(runs, tol=1e-10, title="three methods")
-    assert isinstance(fig, Figure)
     for ax, name in zip(fig.axes, ("feasibility", "stationarity"), strict=True):
         drawn = curves(ax)
         assert set(drawn) == set(runs)
@@ -54,30 +48,26 @@ def test_convergence_draws_both_residuals_of_every_run(runs):
             np.testing.assert_array_equal(shown[values > 0], values[values > 0])
             assert np.isnan(shown[values == 0]).all()
         assert ax.get_yscale() == "log"
-        assert "units of" in ax.get_ylabel()
-        assert ax.get_xlabel() == "iteration $t$"
 
 
-def test_convergence_against_seconds_and_on_two_logarithmic_axes(runs):
+def test_convergence_has_other_axes(runs):
     fig = plotting.plot_convergence(runs, against="seconds")
-    assert fig.axes[0].get_xlabel() == "time (s)"
     line = curves(fig.axes[0])["gda"]
     np.testing.assert_array_equal(line.get_xdata(), runs["gda"].elapsed)
     both = plotting.plot_convergence(runs, log_across=True).axes[1]
     assert both.get_xscale() == "log"
-    assert both.get_xlabel() == "iteration $t + 1$"
     line = curves(both)["gda"]
     assert line.get_xdata()[0] == 1
     assert all(0 <= k < line.get_xdata().size for k in line.get_markevery())
 
 
-def test_deviation_is_the_largest_entry_over_the_common_steps():
+def test_deviation_of_common_steps():
     a = np.array([[0.0, 0.0], [1.0, 2.0], [9.0, 9.0]])
     b = np.array([[0.0, 0.0], [1.0, 2.5]])
     np.testing.assert_array_equal(plotting.deviation(a, b), [0.0, 0.5])
 
 
-def test_curves_stand_in_panels_on_common_axes_with_each_label_once():
+def test_panels_share_axes_and_labels():
     circles = {"linestyle": "", "marker": "o", "color": "#000000"}
     fig = plotting.plot_curves(
         {
@@ -117,17 +107,17 @@ def test_curves_stand_in_panels_on_common_axes_with_each_label_once():
         (lambda: plotting.plot_convergence({"a": SimpleNamespace()}, tol=0.0), "tol must be"),
     ],
 )
-def test_wrong_input_is_refused_by_name(call, says):
+def test_wrong_input_is_named(call, says):
     with pytest.raises(InputError, match=says):
         call()
 
 
-def test_a_notebook_gets_a_picture_without_a_backend():
+def test_notebooks_show_figures_without_backend():
     fig, _ = plotting.figure()
-    assert fig._repr_png_().startswith(b"\x89PNG")
+    assert fig._repr_png_().startswith(b"\x89PNG")  # IPython's protocol
 
 
-def test_the_same_figure_makes_the_same_file_in_every_format_in_a_new_folder(tmp_path):
+def test_files_are_reproducible(tmp_path):
     for form, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
         files = []
         for k in range(2):
@@ -139,7 +129,7 @@ def test_the_same_figure_makes_the_same_file_in_every_format_in_a_new_folder(tmp
         assert files[0] == files[1]
 
 
-def test_a_format_that_nobody_knows_is_refused_before_the_folder_is_made(tmp_path):
+def test_unknown_formats_are_refused(tmp_path):
     fig, _ = plotting.figure()
     for name in ("new/figure.doc", "new/figure"):
         with pytest.raises(InputError, match=r"use one of png, svg, pdf"):

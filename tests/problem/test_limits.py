@@ -28,7 +28,6 @@ def run(problem: Problem, method: str, x0: Array, lam: Array, **options: Any) ->
     x_prev = options.pop("x_prev", None)
     solver = Solver(problem, method, tol=1e-300, max_iter=STEPS, **options)
     history = solver.solve(x0, lam_g0=lam, x_prev=x_prev, history=True).history
-    assert history is not None
     assert len(history.x) == STEPS + 1
     return history
 
@@ -46,7 +45,7 @@ def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Arra
     return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
 
 
-def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
+def test_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
     """π_t = μ_t − C_opt,t−1 h_{t−1} and ν_t = μ_t + C_aug,t−1 h_{t−1} = π_t + M_{t−1} h_{t−1}."""
     problem, made, x0, lam = case
     history = run(made, "closed-form", x0, lam)
@@ -62,7 +61,7 @@ def test_the_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_pdhg_with_linear_h_is_the_law_with_c_sigma(seed: int) -> None:
+def test_linear_pdhg_is_the_law(seed: int) -> None:
     """For linear h, h(2x⁺ − x) = 2h⁺ − h, so the dual half of primal-first PDHG is
 
         μ_t = μ_{t−1} + σh_t + σ(h_t − h_{t−1}),   x_{t+1} = x_t − τ(g_t + Bᵀμ_t).
@@ -111,7 +110,7 @@ def same_decisions(a: History, b: History, factors: dict[str, float], tolerance:
 
 
 @pytest.mark.parametrize(("method", "s"), [*((n, 7.0) for n in DESIGNS), ("closed-form", 0.1)])
-def test_uniform_scaling_of_h(case: tuple[Any, ...], method: str, s: float) -> None:
+def test_constraint_units_do_not_matter(case: tuple[Any, ...], method: str, s: float) -> None:
     """h' = sh with R' = R/s²: C' = C/s², η_d' = η_d/s², λ' = λ/s and the same x_t."""
     _, made, x0, lam = case
     scaled = transformed(made, np.eye(3), s * np.eye(5))
@@ -124,7 +123,7 @@ def test_uniform_scaling_of_h(case: tuple[Any, ...], method: str, s: float) -> N
 
 
 @pytest.mark.parametrize("method", DESIGNS)
-def test_scaling_of_f(case: tuple[Any, ...], method: str) -> None:
+def test_objective_units_do_not_matter(case: tuple[Any, ...], method: str) -> None:
     """f' = cf with δ' = cδ: M' = cM, η_x' = η_x/c, η_d' = cη_d, λ' = cλ and the same x_t."""
     _, made, x0, lam = case
     c = 20.0
@@ -139,7 +138,7 @@ def test_scaling_of_f(case: tuple[Any, ...], method: str) -> None:
     assert close(b.multipliers / c, a.multipliers, 1e-9)
 
 
-def test_scaling_of_constraints_with_their_metric() -> None:
+def test_metric_may_follow_the_rows() -> None:
     """m = n and h' = Sh with R' = S⁻ᵀRS⁻¹: M' = S⁻ᵀMS⁻¹, so α, A_M and BᵀMB stay."""
     rng = np.random.default_rng(2)
     x = ca.SX.sym("x", 3)
