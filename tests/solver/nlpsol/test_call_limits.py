@@ -51,7 +51,7 @@ def test_the_iterations_of_one_call_are_limited():
 
 
 @pytest.mark.parametrize("callback", [None, lambda _: None], ids=["unseen", "seen"])
-def test_the_last_step_there_is_is_taken_where_it_leaves_most_of_the_violation(callback):
+def test_last_step_is_taken_though_violation_stays(callback):
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": 0.01 * ca.sumsqr(x - 1), "g": ca.exp(3 * x[0]) + x[1] - p}
     problem = Problem.from_nlp(nlp)
@@ -64,7 +64,7 @@ def test_the_last_step_there_is_is_taken_where_it_leaves_most_of_the_violation(c
     assert slope @ (cut.x - before.x) == pytest.approx(2.5, rel=1e-6)  # a full Newton step
 
 
-def test_a_warm_solve_that_is_cut_has_the_point_of_its_last_step():
+def test_limited_warm_solve_returns_its_last_point():
     solver = nlpsol("solver", "hybrid", program())
     before = solver(**GIVEN)
     warm = {**GIVEN, "p": 2.5, "x0": before["x"],
@@ -96,7 +96,7 @@ def test_no_time_is_no_step():
     assert late.x.tolist() == GIVEN["x0"]
 
 
-def test_no_evaluation_begins_when_the_time_is_over(monkeypatch):
+def test_no_evaluation_begins_after_the_time(monkeypatch):
     now, calls = [0.0], []
 
     def act():
@@ -155,7 +155,7 @@ def test_differences_end_with_the_time(monkeypatch, door, kind):
         assert began <= max(calls) < began + seconds
 
 
-def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():
+def test_raising_function_is_a_status():
     broken = []
 
     def act():
@@ -178,14 +178,14 @@ def test_what_a_function_inside_the_functions_raises_does_not_end_the_process():
         (((1.0,), {**GIVEN, "x0": [1, 2, 3]}), "x0"),
     ],
 )
-def test_limits_and_numbers_that_do_not_fit_are_refused(given, said):
+def test_wrong_limits_are_refused(given, said):
     solver = nlpsol("solver", "hybrid", program())
     limits, numbers = given
     with pytest.raises(InputError, match=said):
         solver.within(*limits, **numbers)
 
 
-def test_a_limit_loses_no_solution_that_was_found():
+def test_larger_limit_loses_no_solution():
     """The step for the gap leads to a worse point first: 20² nodes of a twisted bar."""
     n, h = 20, 1 / 21
     u, U = ca.SX.sym("u", n * n), ca.SX.zeros(n + 2, n + 2)

@@ -97,7 +97,7 @@ def slope(of: Callable[[Any], Any], at: np.ndarray, step: float = 1e-3) -> np.nd
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_against_differences_and_ipopt(name: str) -> None:
+def test_against_differences_and_ipopt(name: str):
     F, at = MADE[name]("hybrid")
     D, weights = derivatives(F), np.cos(np.arange(F.size1_out(0)))
     found = [part.full() for part in D(at)]
@@ -114,7 +114,7 @@ def test_against_differences_and_ipopt(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_through_a_map_over_threads(name: str) -> None:
+def test_through_a_map_over_threads(name: str):
     F, at = MADE[name]("hybrid")
     J = derivatives(F)(at)[0].full()
     t = ca.MX.sym("t", at.size)
@@ -126,13 +126,13 @@ def test_through_a_map_over_threads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*CASES} - {"free"}))
-def test_the_cases_have_active_constraints(name: str) -> None:
+def test_the_cases_have_active_constraints(name: str):
     nlp, call, at = CASES[name]()
     found = nlpsol("s", "hybrid", nlp)(**call(ca.DM(at)))
     assert ca.norm_inf(ca.veccat(found["lam_x"], found["lam_g"])) > 1e-2
 
 
-def test_in_closed_form() -> None:
+def test_in_closed_form():
     """min (x − p)² s.t. x ≤ b² is b² where it binds: Hessians of x and of the multiplier."""
     x, p = ca.SX.sym("x"), ca.SX.sym("p")
     solver = nlpsol("solver", "hybrid", {"x": x, "p": p, "f": (x - p) ** 4}, TIGHT)
@@ -147,7 +147,7 @@ def test_in_closed_form() -> None:
     np.testing.assert_allclose(hessians[1], expected, rtol=1e-6)
 
 
-def test_forward_over_reverse_and_reverse_over_reverse_agree() -> None:
+def test_forward_and_reverse_over_reverse_agree():
     nlp, call, at = CASES["everything"]()
     solver = nlpsol("solver", "hybrid", nlp, TIGHT)
     t, seed = ca.MX.sym("t", len(at)), ca.MX.sym("seed", len(at))
@@ -158,7 +158,7 @@ def test_forward_over_reverse_and_reverse_over_reverse_agree() -> None:
     np.testing.assert_allclose(forward, reverse, rtol=1e-8, atol=1e-10)
 
 
-def test_equations_of_a_problem_and_compiled_functions() -> None:
+def test_equations_of_a_problem_and_compiled_functions():
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     problem = Problem(
         x=x, f=ca.sumsqr(x - p), h={"circle": ca.sumsqr(x) - p}, g={"row": (None, x[0], 0.6)}, p=p

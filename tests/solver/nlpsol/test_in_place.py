@@ -51,7 +51,7 @@ def library() -> ModuleType:
 
 
 @pytest.mark.usefixtures("own")
-def test_ipopts_name_means_this_package_and_others_keep_theirs() -> None:
+def test_in_place_replaces_ipopt_alone():
     before = ca.nlpsol, ca.Opti
     with casadi_hybrid.in_place() as here:
         theirs = library()
@@ -69,7 +69,7 @@ def test_ipopts_name_means_this_package_and_others_keep_theirs() -> None:
 
 
 @pytest.mark.usefixtures("own")
-def test_the_pages_lines_do_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_lines_of_the_page_replace_ipopt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """With a file of the library's name, that asks as the library does."""
     (lines,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     (tmp_path / "rockit.py").write_text(LIBRARY)

@@ -48,7 +48,7 @@ GOOD = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
         ({"warm_start": 3}, "warm_start must be the result of a solve"),
     ],
 )
-def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message: str) -> None:
+def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message: str):
     called: list[IterationRecord] = []
     solver = nlpsol("s", "hybrid", GOOD, {"iteration_callback": called.append})
     with pytest.raises(InputError, match=message):
@@ -107,7 +107,7 @@ def test_bad_arguments_are_refused_before_any_work(call: dict[str, Any], message
         ({"variable_names": "ab"}, "variable_names"),
     ],
 )
-def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
+def test_bad_options_are_refused(change: dict[str, Any], message: str):
     with pytest.raises(InputError, match=message):
         nlpsol("s", "hybrid", GOOD, change)
 
@@ -136,12 +136,12 @@ def test_bad_options_are_refused(change: dict[str, Any], message: str) -> None:
         (("s", "hybrid", {**GOOD, "x": np.zeros(2)}), "must be a CasADi SX or MX symbol"),
     ],
 )
-def test_bad_problems_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+def test_bad_problems_are_refused(arguments: tuple[Any, ...], message: str):
     with pytest.raises(InputError, match=message):
         nlpsol(*arguments)
 
 
-def test_scalars_and_empty_vectors_are_taken_as_casadi_takes_them() -> None:
+def test_scalars_and_empty_vectors_as_in_casadi():
     x = ca.SX.sym("x", 3)
     solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
     for call in ({}, {"lbg": 0, "ubg": 0, "p": 0}, {"lbg": [], "p": ca.DM(0, 1)}, {"x0": ca.DM(3)}):
@@ -172,7 +172,7 @@ def function(kind: Any) -> ca.Function:
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-def test_a_function_is_a_problem(kind: Any) -> None:
+def test_a_function_is_a_problem(kind: Any):
     agree(function(kind), CALL)
 
 
@@ -186,7 +186,7 @@ def nl_file(folder: Path, integers: int = 0) -> Path:
     return file
 
 
-def test_an_nl_file_brings_its_bounds_and_a_builder_as_in_casadi_does_not(tmp_path: Path) -> None:
+def test_nl_file_has_bounds_and_builder_not(tmp_path: Path):
     file = nl_file(tmp_path)
     builder = ca.NlpBuilder()
     builder.import_nl(str(file), {"verbose": False})
@@ -201,7 +201,7 @@ def test_an_nl_file_brings_its_bounds_and_a_builder_as_in_casadi_does_not(tmp_pa
     assert problem.bounds.lbx.tolist() == [-np.inf, 2]
 
 
-def test_an_nl_file_with_integers_is_refused(tmp_path: Path) -> None:
+def test_an_nl_file_with_integers_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match=r"integer variables, x\[1\] the first.*bonmin"):
         nlpsol("s", "hybrid", nl_file(tmp_path, integers=1))
 
@@ -217,7 +217,7 @@ def library(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "nlp.so"
 
 
-def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path) -> None:
+def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path):
     agree(str(library), CALL)
     agree(ca.external("nlp", str(library)), CALL)
     problem = Problem.from_nlp(library)
@@ -227,7 +227,7 @@ def test_a_library_is_a_problem_with_derivatives_of_its_own(library: Path) -> No
     assert verify(problem, result, p=2, ipopt=False).accepted
 
 
-def test_c_code_is_compiled(library: Path) -> None:
+def test_c_code_is_compiled(library: Path):
     agree(ca.Importer(str(library.with_suffix(".c")), "shell"), CALL)
     found = nlpsol("s", "hybrid", str(library.with_suffix(".c")))(**CALL)
     expected = nlpsol("s", "hybrid", NLP)(**CALL)
@@ -261,7 +261,7 @@ class Distance(ca.Callback):
         return [ca.sumsqr(x - p), x[0]]
 
 
-def test_foreign_code_with_differences_is_a_problem() -> None:
+def test_foreign_code_with_differences_is_a_problem():
     graph = Distance({"enable_fd": True})
     found = nlpsol("s", "hybrid", graph, {"tol": 1e-4, "residual_tol": 1e-4})(p=[1, 2], ubg=0.5)
     np.testing.assert_allclose(numbers(found["x"]), [0.5, 2], atol=1e-3)
@@ -279,13 +279,13 @@ def test_foreign_code_with_differences_is_a_problem() -> None:
         (Distance({}), r"'distance' has no derivative 'nlp_grad_f'.*enable_fd"),
     ],
 )
-def test_other_forms_are_refused(nlp: Any, message: str) -> None:
+def test_other_forms_are_refused(nlp: Any, message: str):
     with pytest.raises(InputError, match=message):
         nlpsol("s", "hybrid", nlp)
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-def test_structures_are_symbols_expressions_and_numbers(kind: Any) -> None:
+def test_structures_are_symbols_expressions_and_numbers(kind: Any):
     symbols, rows = (struct_symSX, struct_SX) if kind is ca.SX else (struct_symMX, struct_MX)
     x, p = symbols([entry("a", shape=2), entry("b")]), symbols([entry("p")])
     g = rows([entry("r", expr=x["a"][0] * x["a"][1] - p["p"])])
@@ -295,13 +295,13 @@ def test_structures_are_symbols_expressions_and_numbers(kind: Any) -> None:
     agree({"x": x, "p": p, "f": f, "g": g}, {"x0": start, "lbx": lower, "p": p(2), "lbg": g(0)})
 
 
-def test_arrays_of_expressions_are_rows() -> None:
+def test_arrays_of_expressions_are_rows():
     agree({**NLP, "g": np.array([X[0], X[1]], dtype=object)}, {"p": 2, "ubg": [0.5, 3]})
     agree({**NLP, "g": []}, {"p": 2})
     agree({**NLP, "f": []}, {"p": 2, "x0": [1, 2]})
 
 
-def test_a_sparse_matrix_of_parameters_is_taken() -> None:
+def test_a_sparse_matrix_of_parameters_is_taken():
     p = ca.SX.sym("P", ca.Sparsity.upper(2))
     nlp = {"x": X, "p": p, "f": ca.sumsqr(X - p[0, 0]) + ca.sumsqr(p) * X[0]}
     agree(nlp, {"p": ca.DM([[1, 2], [0, 3]])})
@@ -331,7 +331,7 @@ class Series:
         np.frombuffer(np.array([1, 2.0]).tobytes()),
     ],
 )  # fmt: skip
-def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:
+def test_numbers_of_many_kinds_are_numbers(start: Any):
     solver = nlpsol("s", "hybrid", NLP)
     for _ in range(3):  # a first solve, and by shorter ways
         for call in ({"x0": start, "p": 2}, {"x0": start, "p": 2, "lam_x0": start, "lam_g0": 0}):
@@ -350,12 +350,12 @@ def test_numbers_of_many_kinds_are_numbers(start: Any) -> None:
         ([ca.SX.sym("s"), 1], r"x0\[0\] is the CasADi symbol s; .*vertcat"),
     ],
 )
-def test_what_is_no_number_is_named(value: Any, message: str) -> None:
+def test_what_is_no_number_is_named(value: Any, message: str):
     with pytest.raises(InputError, match=message):
         nlpsol("s", "hybrid", NLP)(x0=value, p=2)
 
 
-def test_columns_and_tables_of_pandas_are_numbers() -> None:
+def test_columns_and_tables_of_pandas_are_numbers():
     pandas = pytest.importorskip("pandas")
     solver = nlpsol("s", "hybrid", NLP)
     table = pandas.DataFrame({"start": [1, 2], "upper": [0.5, 9.0]}, index=["a", "b"])
@@ -366,7 +366,7 @@ def test_columns_and_tables_of_pandas_are_numbers() -> None:
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-def test_a_problem_without_variables_is_judged(kind: Any) -> None:
+def test_a_problem_without_variables_is_judged(kind: Any):
     p = kind.sym("p")
     nlp = {"x": kind.sym("x", 0), "p": p, "f": p**2, "g": p}
     solver = nlpsol("s", "hybrid", nlp)
@@ -379,7 +379,7 @@ def test_a_problem_without_variables_is_judged(kind: Any) -> None:
     assert solver.stats()["unified_return_status"] == "SOLVER_RET_INFEASIBLE"
 
 
-def test_a_problem_with_every_variable_fixed_has_multipliers() -> None:
+def test_fixed_problem_has_multipliers():
     rows = ca.vertcat(X[0] * X[1], X[0])
     nlp = {"x": X, "p": P, "f": ca.sumsqr(X) * P, "g": rows}
     agree(nlp, {"lbx": 3, "ubx": 3, "p": 2, "x0": 7})

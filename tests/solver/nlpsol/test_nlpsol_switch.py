@@ -115,7 +115,7 @@ OFF = {
 }  # fmt: skip
 
 
-def test_the_listed_options_are_casadis_own() -> None:
+def test_the_listed_options_are_casadis_own():
     """Every name accepted for CasADi's sake is an option there, and harmless where it is off."""
     table = [line for line in str(ca.nlpsol.__doc__).splitlines() if "|" in line or "+" in line]
     # (long names are broken over several lines of their cell)
@@ -129,7 +129,7 @@ def test_the_listed_options_are_casadis_own() -> None:
     assert set(off) <= documented
 
 
-def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
+def test_a_start_outside_its_bounds_is_named_where_asked_for():
     nlp, call = CASES["bounds"]
     solver = nlpsol("s", "hybrid", nlp, {"warn_initial_bounds": True})
     with pytest.warns(UserWarning, match=r"x0 is outside its bounds at x\[0\]"):
@@ -138,7 +138,7 @@ def test_a_start_outside_its_bounds_is_named_where_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
+def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any):
     x, p = kind.sym("x", 1, 3), kind.sym("p", 2, 3)
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p[0, :]), "g": x + p[1, :]}
     values = np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
@@ -157,7 +157,7 @@ def test_rows_and_matrices_are_taken_in_casadis_shapes(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("none", [[], ca.vertcat(), ca.SX()], ids=["list", "vertcat", "SX"])
-def test_no_parameters_and_no_rows_as_scripts_write_them(none: Any) -> None:
+def test_no_parameters_and_no_rows_as_scripts_write_them(none: Any):
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "p": none, "f": ca.sumsqr(x - 1), "g": none}
     found = nlpsol("s", "hybrid", nlp)(x0=0, p=none if isinstance(none, list) else [])

@@ -42,13 +42,13 @@ SIDES = {"lbg": [0.09, -INF, -INF, -0.82], "ubg": [0.09, 0.09, np.sin(0.765), IN
     ],
     ids=["root", "huge multipliers", "constant row", "hopeless", "curve"],
 )  # fmt: skip
-def test_it_ends_soon_as_it_has_to(nlp: Any, call: Any, stop: str, most: int) -> None:
+def test_it_ends_soon_as_it_has_to(nlp: Any, call: Any, stop: str, most: int):
     stats = solved(nlp, **call).stats()
     assert (stats["stop_reason"], stats["success"]) == (stop, stop == "CONVERGED")
     assert stats["iter_count"] <= most
 
 
-def test_large_multipliers_of_pinned_bounds_leave_the_rows_exact() -> None:
+def test_large_multipliers_leave_rows_exact():
     """Slacks are pinned by a large number, not by an infinite one."""
     solver = solved({"x": x, "f": -118685 * x, "g": -0.12 * x}, x0=-1.24, lbg=0.6, ubg=3.6)
     assert solver.stats()["success"]
@@ -56,7 +56,7 @@ def test_large_multipliers_of_pinned_bounds_leave_the_rows_exact() -> None:
     np.testing.assert_allclose(solver.result.x, -5, rtol=1e-12)
 
 
-def test_the_way_back_to_the_least_violation_is_a_step() -> None:
+def test_return_to_least_violation_is_a_step():
     nlp = {"x": x, "f": x, "g": ca.vertcat(x, -x, 2 * x)}
     stats = solved(nlp, x0=0, lbg=[-2, 0, -2], ubg=[-1, 0, -1]).stats()
     assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"
@@ -65,7 +65,7 @@ def test_the_way_back_to_the_least_violation_is_a_step() -> None:
 
 @pytest.mark.filterwarnings("ignore::casadi_hybrid.utils.errors.ScaleWarning")  # rightly
 @pytest.mark.parametrize("scale", [1e-12, 1e-8, 1e-6, 1e-4])
-def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
+def test_equations_with_a_flat_objective(scale: float):
     """Its iterates are within tolerance long before steps end."""
     y = ca.SX.sym("y", 3)
     nlp = {"x": y, "f": scale * ca.sum1(y), "g": ca.sumsqr(y)}
@@ -73,7 +73,7 @@ def test_equations_with_an_objective_of_next_to_no_slope(scale: float) -> None:
 
 
 @pytest.mark.parametrize("number", [33, 57, 73, 113])
-def test_where_the_constant_of_a_row_stands_decides_nothing(number: int) -> None:
+def test_constants_in_rows_decide_nothing(number: int):
     """In the book it stands in the row, whose value at its bound is rounding of its terms."""
     nlp, call = hock_schittkowski(number)
     nlp["f"] *= 1e12
@@ -96,7 +96,7 @@ LIMITED = [
 
 
 @pytest.mark.parametrize(("nlp", "call", "limits"), LIMITED)
-def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range) -> None:
+def test_every_step_keeps_to_the_limit(nlp: Any, call: Any, limits: range):
     """On an active set those that solve and those in vain; those that converge; those of a search
     beside a point without multipliers; those that refine."""
     for limit in limits:
@@ -107,7 +107,7 @@ def test_every_kind_of_step_keeps_to_the_limit(nlp: Any, call: Any, limits: rang
 
 
 @pytest.mark.parametrize("number", [26, 32, 46])
-def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> None:
+def test_limit_keeps_an_iterate_within_tolerance(number: int):
     """Steps go on until the scaled error is small too; a limit on the way ends a success."""
     nlp, call = hock_schittkowski(number)
     course = solved(nlp, **call).stats()["iterations"]
@@ -120,7 +120,7 @@ def test_an_iterate_within_tolerance_is_not_lost_at_the_limit(number: int) -> No
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_an_overdetermined_root_is_found_in_any_units(scale: float) -> None:
+def test_an_overdetermined_root_is_found_in_any_units(scale: float):
     y = X / scale
     g = ca.vertcat(ca.sumsqr(y) - 5, y[0] * y[1] - 2, y[0] - 2 * y[1] + 3)
     solver = solved({"x": X, "g": g}, x0=3 * scale, lbg=0, ubg=0)
@@ -129,7 +129,7 @@ def test_an_overdetermined_root_is_found_in_any_units(scale: float) -> None:
     assert solver.stats()["iter_count"] <= 15
 
 
-def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
+def test_an_inconsistent_system_ends_at_its_least_squares():
     t, y = np.arange(4.0), np.array([1.0, 2.0, 5.0, 3.0])
     solver = solved({"x": X, "g": X[0] + X[1] * t - y}, x0=9, lbg=0, ubg=0)
     assert solver.stats()["point_status"] == "INFEASIBLE_STATIONARY"
@@ -139,7 +139,7 @@ def test_an_inconsistent_system_ends_at_its_least_squares() -> None:
 
 
 @pytest.mark.parametrize("f", [-ca.sqrt(x), -(x**0.3), -ca.sqrt(1 + x**2)], ids=str)
-def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f: Any) -> None:
+def test_slowly_falling_objective_is_unbounded(f: Any):
     stats = solved({"x": x, "f": f}, lbx=1, x0=2).stats()
     assert stats["stop_reason"] == "UNBOUNDED"
     assert not stats["success"]
@@ -147,13 +147,13 @@ def test_an_objective_that_falls_ever_more_slowly_is_unbounded_and_no_success(f:
 
 
 @pytest.mark.parametrize("least", [-1.0, -1e12])
-def test_a_minimum_far_out_is_no_ray(least: float) -> None:
+def test_a_minimum_far_out_is_no_ray(least: float):
     solver = solved({"x": x, "f": (x - 1e11) ** 2 + least})
     assert solver.stats()["success"]
     assert float(solver.result.x[0]) == pytest.approx(1e11)
 
 
-def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible() -> None:
+def test_hyperbola_is_unbounded_not_infeasible():
     """Min x₀ − x₁ s.t. 0 ≤ x₀x₁ ≤ 1: x₀ = 0, x₁ → ∞. From few starts it is not proved."""
     starts = np.random.default_rng(1).normal(0.0, 2.0, (2, 60))
     solver = nlpsol("S", "hybrid", {"x": X, "f": X[0] - X[1], "g": X[0] * X[1]})
@@ -164,7 +164,7 @@ def test_a_hyperbola_with_a_ray_is_unbounded_not_infeasible() -> None:
     assert "falls without bound" in found.result(ends.index("UNBOUNDED")).explain()
 
 
-def test_multipliers_without_bound_excuse_no_residual() -> None:
+def test_multipliers_without_bound_excuse_no_residual():
     """A disc and its tangent: no multipliers exist, and rounding of huge ones proves nothing."""
     solver = solved({"x": X, "f": X[0] - X[1], "g": ca.sumsqr(X)}, lbx=[1, -np.inf], ubg=1)
     r = solver.result
@@ -172,14 +172,14 @@ def test_multipliers_without_bound_excuse_no_residual() -> None:
     assert not solver.stats()["success"] or np.abs(slope).max() <= 1e-6 * (1 + 1e-6)
 
 
-def test_products_that_are_large_make_no_point_stationary() -> None:
+def test_products_that_are_large_make_no_point_stationary():
     call = {"x0": [1, 0], "lbx": [0, -INF], "lam_x0": [-1, 0], "lbg": 5, "ubg": 5}
     stats = solved({"x": X, "f": X[0], "g": X[1]}, {"max_iter": 0}, **call).stats()
     assert stats["point_status"] == "NOT_CONVERGED"
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 7, 15, 30, 60])
-def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -> None:
+def test_iteration_limit_is_the_stop_reason(limit: int):
     """Whatever run it cut off."""
     nlp = {"x": X, "f": X[0] ** 2, "g": ca.vertcat(ca.sumsqr(X) + 1, X[0] * ca.exp(X[1]))}
     stats = solved(nlp, {"max_iter": limit}, lbg=0, ubg=0, x0=[1, 2]).stats()
@@ -189,7 +189,7 @@ def test_the_iteration_limit_is_the_reason_when_it_ended_the_solve(limit: int) -
         assert stats["unified_return_status"] == "SOLVER_RET_LIMITED"
 
 
-def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() -> None:
+def test_feasible_point_outlives_a_violation_minimum():
     """From the feasible side of a hill the iterates may end behind it; the verdict may not."""
     g = ca.vertcat((X[0] ** 2 - 1) ** 2 + 0.1 * X[0] + X[1] ** 2, X[1])
     for start in np.linspace(-2.0, 2.0, 17):
@@ -205,7 +205,7 @@ def test_a_feasible_point_is_not_lost_beside_a_local_minimum_of_the_violation() 
 
 
 @pytest.mark.parametrize("radius", [1.0, 0.0])
-def test_an_equation_written_as_two_inequalities_gives_bounded_multipliers(radius: float) -> None:
+def test_equation_as_two_inequalities_bounds_multipliers(radius: float):
     g = ca.sumsqr(X) - 1 if radius else X[0] - X[1]
     nlp = {"x": X, "f": X[0] + 2 * X[1] ** 2 + X[0] ** 2, "g": ca.vertcat(g, g)}
     solver = nlpsol("s", "hybrid", nlp)
@@ -222,7 +222,7 @@ def test_an_equation_written_as_two_inequalities_gives_bounded_multipliers(radiu
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twice: bool) -> None:
+def test_wrong_sign_of_a_cost_is_unbounded(twice: bool):
     """A pendulum whose input nothing limits; sin keeps every step of an iteration short."""
     n = 10
     z = ca.MX.sym("z", 3 * n)
@@ -253,7 +253,7 @@ def test_a_cost_of_the_wrong_sign_is_unbounded_also_where_the_dynamics_bend(twic
         ({"x": X, "f": -X[0] - X[1], "g": ca.sumsqr(X / 1e3)}, {"ubg": 1e12}),
     ],
 )  # fmt: skip
-def test_what_levels_off_or_is_held_back_far_out_is_not_unbounded(nlp: Any, call: Any) -> None:
+def test_far_minimum_is_not_unbounded(nlp: Any, call: Any):
     assert solved(nlp, **call).stats()["stop_reason"] != "UNBOUNDED"
 
 
@@ -293,7 +293,7 @@ FREE, BOUNDED, EQUATION = {}, {"ubx": [0.2, INF, INF]}, {"lbg": 0.5, "ubg": 0.5}
         ("integrator", EQUATION),
     ],
 )
-def test_noise_in_f_delays_no_solution(name: str, call: Any) -> None:
+def test_noise_in_f_delays_no_solution(name: str, call: Any):
     nlp = NOISY[name]
     if call is EQUATION:
         nlp = {**nlp, "g": ca.sum1(nlp["x"])}
@@ -304,7 +304,7 @@ def test_noise_in_f_delays_no_solution(name: str, call: Any) -> None:
 
 
 @pytest.mark.parametrize("height", [1e-3, 0.1, 5])
-def test_noise_excuses_no_jump_upwards(height: float) -> None:
+def test_noise_excuses_no_jump_upwards(height: float):
     """The point without slope lies beyond the jump, higher than the start."""
     solver = solved({"x": x, "f": (x - 1) ** 2 * 1e-4 + height * (x > 0.5)}, x0=0.49)
     assert solver.result.f <= 1e-4
