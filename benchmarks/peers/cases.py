@@ -98,7 +98,7 @@ def of_tests() -> tuple[Case, ...]:
     """The small cases of known truth that the tests go through."""
     if str(TESTS) not in sys.path:
         sys.path.insert(0, str(TESTS))
-    kinds = import_module("nlp_problems").PROBLEMS
+    kinds = import_module("support.problems.verdicts").PROBLEMS
     return tuple(
         of_test(f"{kind} {name}", entry.nlp, entry.call,
                 kind if kind in {"infeasible", "unbounded"} else "solvable")
