@@ -283,7 +283,7 @@ class Problem:
         derivatives.check(self.n, self.n_p, self.m)
         return self._unbuilt(derivatives=derivatives)
 
-    def renamed(self, **names: Sequence[str]) -> Problem:
+    def renamed(self, **names: Any) -> Problem:
         """Copy of the problem with other ``constraint_names`` or ``variable_names``.
 
         Raises:

@@ -752,3 +752,42 @@ def test_an_objective_without_curvature_is_judged() -> None:
     x = ca.SX.sym("x")
     nlp = {"x": x, "f": 1e4 * ca.fabs(x - 0.3) + x}
     assert not verify(nlp, [0.3 + 1e-9], ipopt=False).accepted
+
+
+def test_names_keep_foreign_derivatives():
+    class Foreign(ca.Callback):
+        def __init__(self):
+            ca.Callback.__init__(self)
+            self.construct("foreign", {"enable_fd": True})
+
+        def get_n_in(self):
+            return 2
+
+        def get_n_out(self):
+            return 2
+
+        def get_name_in(self, i):
+            return "xp"[i]
+
+        def get_name_out(self, i):
+            return "fg"[i]
+
+        def get_sparsity_in(self, i):
+            return ca.Sparsity.dense(2 - 2 * i, 1)
+
+        def eval(self, arguments):
+            return [ca.sumsqr(arguments[0]), ca.sum1(arguments[0]) - 1]
+
+    foreign = Foreign()
+    answer = {"x": [0.5, 0.5], "lam_x": [0.0, 0.0], "lam_g": [-1.0]}
+    report = verify(
+        Problem.from_nlp(foreign),
+        answer,
+        lbg=0,
+        ubg=0,
+        tol=1e-5,
+        ipopt=False,
+        constraint_names=["sum"],
+    )
+    assert report.feasibility.value <= 1e-5
+    assert report.stationarity.value <= 1e-5
