@@ -6,7 +6,7 @@ _PEERS = ("fatrop", "piqp", "hpipm")
 """Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
 _OPTIONS = "the options of this solver are those of CasADi 3.8"
 NEEDS_3_8 = {
-    "test_a_keyboard_interrupt_of_the_model": "CasADi 3.7 loses an interrupt of its callbacks",
+    "test_interrupt_of_a_model_stops_the_solve": "CasADi 3.7 loses an interrupt of its callbacks",
     "test_an_interrupt_inside_a_function_ends_the_batch":
         "CasADi 3.7 loses an interrupt of its callbacks",
     "test_an_option_does_what_its_row_says[file_append]": "the IPOPT of that wheel lacks it",
@@ -27,7 +27,7 @@ NEEDS_3_8 = {
     "test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
     "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
-    "test_solvers_end_to_end[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
+    "test_cold_peer_solves_a_problem[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""
 
@@ -37,6 +37,6 @@ def left_out(name: str) -> str | None:
     if not BEFORE_3_8:
         return None
     function, _, case = name.partition("[")
-    if function == "test_a_plugin_accepts_its_options_and_solves_a_step":
+    if function == "test_peer_accepts_options_and_solves_a_step":
         return _OPTIONS if any(peer in case for peer in _PEERS) else None
     return NEEDS_3_8.get(name, NEEDS_3_8.get(function))
