@@ -13,8 +13,8 @@ the resting chain for one second with (−1, 1, 1) m/s. From there, over four se
 
 with a sum over the grid points for the integral. The method is multiple shooting: 20 intervals of
 constant velocity, two Runge–Kutta steps of order four each. One interval is built and mapped over
-the horizon (`unroll=False`), and the wall also holds at twelve points inside of each interval. The guess
-is the straight line between the ends, at rest.
+the horizon (`unroll=False`), and the wall also holds at twelve points inside of each interval. The
+guess is the straight line between the ends, at rest.
 
 The problem is that of L. Wirsching, H. G. Bock, M. Diehl, "Fast NMPC of a chain of masses connected
 by springs", IEEE International Conference on Control Applications, 2006; the wall and the numbers

@@ -9,11 +9,9 @@ mass m, on which the wind pushes with w.
 Only position and angle are measured, with noise, and a tenth of the measurements is lost. The
 controller believes in 500 kg of load; the true mass is 1200 kg, a gust comes and goes, the rope is
 longer and the friction larger than in the model. The load has to be at 10 m, later at 4 m, and
-should not swing by more than 4°. One predictive controller has four ways to know the state and m, w:
-
-- told the true state, mass and wind;
-- moving-horizon estimation (`MHE`), or an extended Kalman filter (`EKF`), of state, mass and wind;
-- told the true states alone: the mass as believed, no wind.
+should not swing by more than 4°. One controller has four ways to know the state and m, w:
+told all, moving-horizon estimation (`MHE`) or an extended Kalman filter (`EKF`) of states, mass and
+wind, or told the true states alone.
 """
 
 import sys
@@ -30,11 +28,10 @@ PROCESS = {"position": 1e-3, "speed": 1e-2, "angle": 1e-4, "turn": 2e-3}
 PRIOR = {"position": 0.02, "speed": 0.05, "angle": 0.01, "turn": 0.01}
 UNKNOWN = {"mass": {"std": 500, "lower": 100, "upper": 3000, "scale": 1e3, "drift": 1},
            "wind": {"std": 50, "lower": -1e3, "upper": 1e3, "scale": 100, "drift": 40}}  # fmt: skip
-
-
-def gust(time: float) -> float:
-    """Return the force of the wind in N."""
-    return 300.0 if 10.0 <= time < 40.0 else 0.0
+EXPECTED = {"noise": NOISE, "process": PROCESS, "prior": PRIOR, "free": UNKNOWN}
+EXPERIMENT = {"steps": 200, "x0": np.zeros(4), "process_noise": {"speed": 3e-3, "turn": 5e-4}}
+TRUTH = {"mass": MASS, "wind": lambda time: 300.0 * (10 <= time < 40),
+         "rope": 6.2, "friction": 70.0}  # fmt: skip
 
 
 def crane() -> Model:
@@ -55,20 +52,19 @@ def crane() -> Model:
     return model
 
 
-def stage_costs(model: Model) -> dict[str, ca.SX]:
-    """Return the cost of a period by name; the load is to be at 10 m, later at 4 m."""
+def costs(model: Model) -> tuple[ca.SX, ca.SX]:
+    """Return the costs of a period: distance to 10 m, later to 4 m, and motion."""
     load, turn, force = (model.symbol(name) for name in ("load", "turn", "force"))
     error = load - 10.0 * (model.time >= 2.0) + 6.0 * (model.time >= 30.0)
-    return {"place": (error / 10) ** 2, "swing": 4 * turn**2, "effort": 1e-9 * force**2}
+    return (error / 10) ** 2, 4 * turn**2 + 1e-9 * force**2
 
 
 def problem(intervals: int = 32) -> OptimalControl:
     model = crane()
     ocp = OptimalControl(model, duration=intervals * PERIOD, intervals=intervals)
     ocp.initial(position=0.0, speed=0.0, angle=0.0, turn=0.0)
-    for name, cost in stage_costs(model).items():
-        ocp.minimize(name, sum=cost)
-    ocp.minimize("end", end=10 * stage_costs(model)["place"] + 0.1 * model.symbol("speed") ** 2)
+    place, motion = costs(model)
+    ocp.minimize("cost", sum=place + motion, end=10 * place + 0.1 * model.symbol("speed") ** 2)
     ocp.soften("angle", Soft(linear=3.0 / SWAY))
     ocp.soften("speed", Soft(linear=3.0))
     return ocp
@@ -79,27 +75,22 @@ def main() -> bool:
     ocp, model = problem(), crane().unlimited(("speed", "angle"))
     report = verify(ocp, ocp.solve())
     print(report, end="\n\n")
-    expected = {"outputs": [*NOISE], "noise": NOISE, "process": PROCESS, "prior": PRIOR}
-    expected["free"] = UNKNOWN
-    mhe, ekf = MHE(model, PERIOD, 10, **expected), EKF(model, PERIOD, **expected)
-    ways = {"told all": (None, lambda time: {"mass": MASS, "wind": gust(time)}),
+    mhe = MHE(model, PERIOD, 10, outputs=[*NOISE], **EXPECTED)
+    ekf = EKF(model, PERIOD, outputs=[*NOISE], **EXPECTED)
+    ways = {"told all": (None, lambda time: {"mass": MASS, "wind": TRUTH["wind"](time)}),
             "MHE": (mhe, lambda time: mhe.parameters), "EKF": (ekf, lambda time: ekf.parameters),
             "told states alone": (None, lambda time: {})}  # fmt: skip
     runs, true, mpc = {}, crane(), MPC(ocp)
-    truth = {"mass": MASS, "wind": gust, "rope": 6.2, "friction": 70.0}
     for label, (estimator, parameters) in ways.items():
         sensors = {"noise": NOISE, "dropout": 0.1} if estimator else {}
-        plant = Plant(true, PERIOD, outputs=list(NOISE) if estimator else None, parameters=truth)
-        runs[label] = run = simulate(
-            plant, mpc, estimator, steps=200, x0=np.zeros(4), parameters=parameters, **sensors,
-            process_noise={"speed": 3e-3, "turn": 5e-4}, cost=stage_costs(true),
-        )  # fmt: skip
+        plant = Plant(true, PERIOD, outputs=[*NOISE] if estimator else None, parameters=TRUTH)
+        runs[label] = run = simulate(plant, mpc, estimator, cost=sum(costs(true)),
+                                     parameters=parameters, **sensors, **EXPERIMENT)  # fmt: skip
         print(f"{label}: cost {run.cost:.3f}, {run.failed} steps not solved, {run.worst}")
     print(runs["MHE"].estimation_error())
     runs["MHE"].plot(["load", "angle", "force", "mass", "wind"], path="crane.png")
-    told, moving, _, blind = (run.cost for run in runs.values())
-    solved = all(run.failed == 0 for run in runs.values())
-    return bool(report.accepted and solved and moving < min(1.1 * told, blind))
+    told, moving, _, blind = (run.cost if run.failed == 0 else np.inf for run in runs.values())
+    return report.accepted and moving < min(1.1 * told, blind)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def problem(intervals: int = 30) -> Phases:
     phases = {}
     for i, (name, numbers) in enumerate(STAGES.items()):
         phase = OptimalControl(stage(name, *numbers), duration=DURATIONS[i],
-                               intervals=intervals, method=Collocation(3, inner=6))  # fmt: skip
+                               intervals=intervals, method=Collocation(3, inner=7))  # fmt: skip
         begin, end = (dict(zip(NAMES, ENDS[k], strict=True)) for k in (i, i + 1))
         if name == "coast":
             end["mass"] = begin["mass"] = 4500.0

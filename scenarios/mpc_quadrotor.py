@@ -2,7 +2,7 @@
 
 State (x, z, θ, x', z', θ') and the thrusts u₁, u₂ of two rotors at the distance l from the centre:
 
-    m x'' = −(u₁ + u₂) sin θ − d (x' − w),  m z'' = (u₁ + u₂) cos θ − m g − d z',  J θ'' = l (u₂ − u₁)
+    m x'' = −(u₁ + u₂) sin θ − d (x' − w), m z'' = (u₁ + u₂) cos θ − m g − d z', J θ'' = l (u₂ − u₁)
 
 The vehicle follows laps of 3.5 s on an ellipse that cuts through the surroundings of two round
 obstacles. At 5 s a gust adds 2 m/s upwards. The controller believes in d = 0; the true vehicle is

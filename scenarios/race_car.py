@@ -2,7 +2,7 @@
 
 The way s along the centre line (curvature κ) is the independent variable. The car is a single track
 with mass m, inertia J and axles at l_f, l_r: offset n and heading χ to the centre line, speeds v_x,
-v_y, yaw rate r, steering angle δ. Its inputs are the rate of δ and the force F of engine and brakes.
+v_y, yaw rate r, steering angle δ. Inputs are the rate of δ and the force F of engine and brakes.
 
     s' = (v_x cos χ − v_y sin χ)/(1 − n κ),  n' = v_x sin χ + v_y cos χ,  χ' = r − κ s'
     m (v_x' − v_y r) = F − F_f sin δ − c v_x²,  m (v_y' + v_x r) = F_r + F_f cos δ
@@ -13,7 +13,7 @@ all divided by s'. X_i is the share of F on an axle, N_i its constant load. The 
 track's width, the engine's power, |X_i| ≤ 0.95 μ N_i and |α_i| ≤ 9°. Every state but the time ends
 as it began. The method is Radau collocation of degree 2 on 120 intervals. The limits hold at its
 points; the excess in between is checked. The guess is 15 m/s along the centre line. Tyres: H. B.
-Pacejka, "Tyre and Vehicle Dynamics", 2006. Circuit and car are made up.
+Pacejka, "Tyre and Vehicle Dynamics", Elsevier 2006. Circuit and car are made up.
 """
 
 import sys
@@ -25,19 +25,19 @@ import numpy as np
 from casadi_hybrid.control import Collocation, Model, OptimalControl
 from casadi_hybrid.verify import verify
 
-# Centre line in m, east + i north, by the order and coefficients of cosine and sine.
-TERMS = ((1, 150, 75j), (2, -21 + 7j, 1 - 13j), (3, 13 - 7j, 12 + 6j), (4, -7 - 5j, 8 + 8j))
-ANGLE = np.linspace(0, 2 * np.pi, 4001)
-LINE, SLOPE, BEND = (sum(k**n * (a * np.cos(k * ANGLE + n * np.pi / 2) + b * np.sin(k * ANGLE
-                         + n * np.pi / 2)) for k, a, b in TERMS) for n in range(3))  # fmt: skip
-WAY = np.append(0.0, np.cumsum((abs(SLOPE[1:]) + abs(SLOPE[:-1])) / 2 * np.diff(ANGLE)))
+ORDER = np.array([1, -1, 2, -2, 3, -3, 4, -4])  # of the centre line's Fourier series, in m
+TERMS = np.array([225, 75, -34 + 6j, -8 + 8j, 19 - 19j, 7 + 5j, 1 - 13j, -15 + 3j]) / 2
+WAVES = np.exp(1j * np.outer(np.linspace(0, 2 * np.pi, 4001), ORDER))
+LINE, SLOPE, BEND = (WAVES @ (TERMS * (1j * ORDER) ** n) for n in range(3))
+WAY = np.append(0.0, np.cumsum((abs(SLOPE[1:]) + abs(SLOPE[:-1])) * np.pi / 4000))
 CURVATURE = (SLOPE.conj() * BEND).imag / abs(SLOPE) ** 3
 MASS, INERTIA, FRONT, REAR, DRAG = 800.0, 900.0, 1.5, 1.3, 0.9  # kg, kg m², m, m, kg/m
 GRIP, SHAPE, STIFFNESS, POWER, BRAKES = 1.3, 1.5, 9.0, 1.6e5, 0.6  # μ, C, B, W, share in front
 LOADS = MASS * 9.81 / (FRONT + REAR) * np.array([REAR, FRONT])  # N
 
 
-def car() -> Model:
+def problem(intervals: int = 120) -> OptimalControl:
+    """Return the flying lap."""
     model = Model("race_car", time_unit="m")
     n = model.state("offset", lower=-4, upper=4, unit="m")
     chi = model.state("heading", lower=-1.0, upper=1.0, scale=0.3, unit="rad")
@@ -45,7 +45,7 @@ def car() -> Model:
     vy = model.state("sideways", lower=-8.0, upper=8.0, unit="m/s")
     r = model.state("yaw", lower=-3.0, upper=3.0, unit="rad/s")
     delta = model.state("steering", lower=-0.5, upper=0.5, scale=0.1, unit="rad")
-    model.state("lap", scale=10.0, unit="s", guess=lambda fraction: fraction * WAY[-1] / 15.0)
+    lap = model.state("lap", scale=10.0, unit="s", guess=lambda fraction: fraction * WAY[-1] / 15.0)
     rate = model.control("steering rate", lower=-1.5, upper=1.5, unit="rad/s")
     drive = model.control("engine", lower=0.0, upper=8e3, scale=5e3, unit="N")
     brake = model.control("brakes", lower=0.0, upper=1.5e4, scale=5e3, unit="N")
@@ -57,26 +57,21 @@ def car() -> Model:
               for load, slip, part in zip(LOADS, slips, used, strict=True))  # fmt: skip
     pace = (vx * ca.cos(chi) - vy * ca.sin(chi)) / (1.0 - n * bend)
     push = sum(shares) - ff * ca.sin(delta) - DRAG * vx**2
-    aside, side = vx * ca.sin(chi) + vy * ca.cos(chi), (fr + ff * ca.cos(delta)) / MASS - vx * r
-    yaw = (FRONT * ff * ca.cos(delta) - REAR * fr) / INERTIA
-    model.rates(offset=aside / pace, heading=r / pace - bend, speed=(push / MASS + vy * r) / pace,
-                sideways=side / pace, yaw=yaw / pace, steering=rate / pace, lap=1 / pace)  # fmt: skip
-    model.output("grip", ca.vertcat(*used))
-    model.output("slip", np.degrees(1) * ca.vertcat(*slips), unit="°")
-    return model
+    across = vx * ca.sin(chi) + vy * ca.cos(chi)
+    side, yaw = fr + ff * ca.cos(delta), FRONT * ff * ca.cos(delta) - REAR * fr
+    forces = push / MASS + vy * r, side / MASS - vx * r, yaw / INERTIA
+    rates = zip(model.signals["state"], (across, r - bend * pace, *forces, rate, 1), strict=True)
+    model.rates({name: in_time / pace for name, in_time in rates})
 
-
-def problem(intervals: int = 120) -> OptimalControl:
-    model = car()
     ocp = OptimalControl(model, duration=WAY[-1], intervals=intervals, method=Collocation(2))
     ocp.periodic(*(name for name in model.signals["state"] if name != "lap"))
     ocp.initial(lap=0.0)
-    rate, drive, brake = (model.symbol(name) for name in model.signals["control"])
-    ocp.minimize("time", end=model.symbol("lap"))
+    ocp.minimize("time", end=lap)
     ocp.minimize("calm", integral=1e-5 * (rate**2 + (drive * brake / 1e7) ** 2))
-    ocp.path("grip used", model.symbol("grip"), lower=-0.95, upper=0.95)
-    ocp.path("slip angle", model.symbol("slip"), lower=-9, upper=9, scale=6, unit="°")
-    ocp.path("power", drive * model.symbol("speed"), upper=POWER, scale=POWER, unit="W")
+    ocp.path("grip used", ca.vertcat(*used), lower=-0.95, upper=0.95)
+    angles = np.degrees(1) * ca.vertcat(*slips)
+    ocp.path("slip angle", angles, lower=-9, upper=9, scale=6, unit="°")
+    ocp.path("power", drive * vx, upper=POWER, scale=POWER, unit="W")
     return ocp
 
 
@@ -85,17 +80,16 @@ def main() -> bool:
     ocp = problem()
     solution = ocp.solve()
     print(solution, end="\n\n")
-    program = solution.program
-    report = verify(program.nlp, solution, **program.arguments)  # residuals recomputed, and IPOPT
+    report = verify(solution.program.nlp, solution, **solution.program.arguments)
     print(report, end="\n\n")
     print(between := solution.violation())
     fig, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
     normal = 1j * SLOPE / abs(SLOPE)
-    edges = LINE + np.outer((-4, 4), normal)
-    ax.plot(edges.real.T, edges.imag.T, color="0.5", linewidth=1)
-    line, across = (np.interp(solution.times, WAY, values) for values in (LINE, normal))
-    driven = line + solution["offset"] * across
-    speed = ax.scatter(driven.real, driven.imag, 9, 3.6 * solution["speed"], cmap="cividis")
+    for side in (-4, 4):
+        ax.plot((LINE + side * normal).real, (LINE + side * normal).imag, color="0.5", linewidth=1)
+    offset, speed = (np.interp(WAY, solution.times, solution[key]) for key in ("offset", "speed"))
+    driven = LINE + offset * normal
+    speed = ax.scatter(driven.real, driven.imag, 4, 3.6 * speed, cmap="cividis")
     fig.colorbar(speed, label="speed (km/h)")
     ax.set(aspect="equal", xlabel="east (m)", ylabel="north (m)")
     fig.savefig("race_car.png", dpi=150)
