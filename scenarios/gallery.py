@@ -9,7 +9,7 @@ import argparse
 import ast
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from PIL import Image
@@ -36,10 +36,11 @@ def renew(name: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         if run_file(SCENARIOS / f"{name}.py", Path(folder)):
             return False
-        for old in (*PICTURES.glob(f"{name}.*"), *PICTURES.glob(f"{name}_*")):
-            if owner(old) == name:
-                old.unlink()
         PICTURES.mkdir(exist_ok=True)
+        names = [*scenario_summaries(SCENARIOS)]
+        for old in PICTURES.glob("*.png"):
+            if owner(old, names) == name:
+                old.unlink()
         text = Path(folder, "report.txt").read_text(encoding="utf-8")
         (PICTURES / f"{name}.txt").write_text(text, encoding="utf-8")
         for figure in Path(folder).glob("*.png"):
@@ -49,11 +50,9 @@ def renew(name: str) -> bool:
     return True
 
 
-def owner(file: Path) -> str:
+def owner(file: Path, names: Iterable[str]) -> str:
     """Return the scenario of a kept file: the longest name that the file's name begins with."""
-    return max(
-        (name for name in scenario_summaries(SCENARIOS) if file.stem.startswith(name)), key=len
-    )
+    return max((name for name in names if file.stem.startswith(name)), key=len, default="")
 
 
 def page() -> str:
@@ -69,7 +68,7 @@ def page() -> str:
         text += f"\n## {name}\n\n`casadi-hybrid run {name}` · [source](../scenarios/{name}.py)\n\n"
         text += f"{ast.get_docstring(source)}\n\n```text\n{printed}\n```\n"
         for figure in pictures:
-            if owner(figure) == name:
+            if owner(figure, summaries) == name:
                 text += f"\n![{figure.stem.replace('_', ' ')}](gallery/{figure.name})\n"
     return text
 

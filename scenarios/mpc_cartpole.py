@@ -77,9 +77,9 @@ def main() -> bool:
         cost=DT * stage_cost(true, true.symbol("u")),
     )
     print(run, end="\n\n")
-    # Residuals of all predicted trajectories, recomputed; IPOPT judges the one after the push.
-    worst = max(verify(ocp, step.plan, ipopt=False).stationarity.value for step in run.steps)
-    print(f"largest stationarity residual of {len(run.steps)} steps: {worst:.1e}")
+    # Residuals of every fifth prediction, recomputed; IPOPT judges the one after the push.
+    worst = max(verify(ocp, step.plan, ipopt=False).stationarity.value for step in run.steps[::5])
+    print(f"largest stationarity residual: {worst:.1e}")
     report = verify(ocp, run.steps[90].plan)
     print(report)
     run.plot(["q", "theta", "u"], path="mpc_cartpole.png")

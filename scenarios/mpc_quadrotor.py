@@ -87,9 +87,9 @@ def main() -> bool:
     noise, gust = [0.005, 0.005, 0.005, 0.02, 0.02, 0.02], {100: {"vz": 2.0}}
     run = simulate(Plant(true, DT), MPC(ocp), steps=120, x0=START, noise=noise, push=gust)
     print(run, end="\n\n")
-    # Residuals of all predicted trajectories, recomputed; IPOPT judges the one after the gust.
-    worst = max(verify(ocp, step.plan, ipopt=False).stationarity.value for step in run.steps)
-    print(f"largest stationarity residual of {len(run.steps)} steps: {worst:.1e}")
+    # Residuals of every fifth prediction, recomputed; IPOPT judges the one after the gust.
+    worst = max(verify(ocp, step.plan, ipopt=False).stationarity.value for step in run.steps[::5])
+    print(f"largest stationarity residual: {worst:.1e}")
     report = verify(ocp, run.steps[100].plan)
     print(report)
     draw_laps(run, "mpc_quadrotor.png")

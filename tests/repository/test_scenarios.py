@@ -103,7 +103,8 @@ def tank(x, u):
 
 
 def parked(x, u):
-    _, _, heading, steering, v, turn = *x, x[4] * np.tan(x[3]) / 2.7
+    _, _, heading, steering, v = x
+    turn = v * np.tan(steering) / 2.7
     return [v * np.cos(heading), v * np.sin(heading), turn, u[0], u[1]]
 
 
