@@ -188,15 +188,6 @@ def test_the_snippets_of_the_readme_run_in_order(capsys) -> None:
     assert capsys.readouterr().out.count("ACCEPTED") == 2
 
 
-def test_the_scenario_of_the_guide_is_accepted(tmp_path, capsys) -> None:
-    names = {"__name__": "block"}
-    (text,) = blocks((ROOT / "scenarios" / "README.md").read_text(encoding="utf-8"))
-    exec(compile(text, "scenarios/README.md", "exec"), names)
-    assert names["main"](["--short", "--output", str(tmp_path)]) == 0
-    assert "hybrid" in capsys.readouterr().out
-    assert (tmp_path / "trajectory.png").exists()
-
-
 def test_the_readme_says_what_was_fitted_and_what_a_success_is() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     paper = " ".join(text.partition("## The paper")[2].split())
