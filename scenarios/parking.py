@@ -1,8 +1,7 @@
 """Parallel parking between two parked cars, with exact avoidance of collisions and free duration.
 
-Kinematic bicycle with the rear axle at (x, y), heading ψ, steering angle δ and speed v; the inputs
-are the steering rate ω and the acceleration a. The car starts beside the front one of the parked
-cars and ends at rest at the kerb, half a metre from the rear one.
+Kinematic bicycle: rear axle at (x, y), heading ψ, steering angle δ, speed v; the inputs are ω and
+a. The car starts beside the front parked car and ends at rest at the kerb.
 
     x' = v cos ψ,  y' = v sin ψ,  ψ' = v tan δ / L,  δ' = ω,  v' = a,  min T + ∫ ω²/0.8² + a² dt
 
@@ -13,46 +12,39 @@ corner at the gap count; the angle φ of the normal of this line is an unknown a
 
     (cos φ, sin φ)·(z − corner) ≥ 0.15 m for the four corners z of our car
 
-with φ in [0, π/2] for the rear and [π/2, π] for the front parked car. Smooth, exact, no logic, and
-the clearance is in metres. (It is the dual form of the distance between convex sets: X. Zhang,
-A. Liniger, F. Borrelli, "Optimization-based collision avoidance", IEEE Transactions on Control
-Systems Technology 29, 2021.) Where the cars are far apart many lines separate them. The interior
-methods end in the middle of these lines; the active-set methods end on the first or last one,
-where the verifier may have to leave open whether the point is a minimizer.
+with φ in [0, π/2] for the rear and [π/2, π] for the front parked car (X. Zhang, A. Liniger, F.
+Borrelli, "Optimization-based collision avoidance", IEEE TCST 29, 2021).
 
-Direct multiple shooting, N intervals of constant inputs, one Runge–Kutta step of order four each.
-The limits hold at the grid points and in the middle of each interval; at the grid points alone the
-car would come as near as 0.10 m in between.
-The start is naive: a straight line from the first pose to the last, through the front parked
-car, at 0.7 m/s backwards for 10 s, no input, and every φ in the middle of its range.
+The method is multiple shooting: 48 intervals of constant inputs, one Runge–Kutta step of order four
+each. The limits also hold in the middle of each; between these points a centimetre may be missing.
+The guess is a straight line to the last pose, through the front parked car.
 """
 
 import sys
 
 import casadi as ca
+import matplotlib.pyplot as plt
 import numpy as np
-from drawing import compare
-from lane_change import draw_way, outline
-from reporting import Check, parser
-from solving import SLEQP, UNO, finish_answers, solve_with_all
 
-from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl
+from casadi_hybrid.control import Free, Model, MultipleShooting, OptimalControl, Solution
+from casadi_hybrid.verify import verify
 
-NAME = "parking"
-SUMMARY = "parallel parking between two cars, exact collision avoidance, free duration"
-
-WHEELBASE = 2.7
-CAR = LENGTH, WIDTH, OVERHANG = 4.4, 1.8, 0.9
-"""In metres; the last one is from the rear axle to the rear end."""
-GAP, STREET, TOP, BOTTOM, CLEARANCE = 7.0, 6.5, 2.0, 0.2, 0.15
-"""The gap between the parked cars begins at x = 0; width of the street, sides of those cars."""
-SIDES = [BOTTOM, BOTTOM, TOP, TOP]
-PARKED = [np.array([[a, a + LENGTH, a + LENGTH, a], SIDES]) for a in (-LENGTH, GAP)]
+WHEELBASE, LENGTH, WIDTH, OVERHANG = 2.7, 4.4, 1.8, 0.9  # m; the last: rear axle to rear end
+GAP, STREET, TOP, BOTTOM = 7.0, 6.5, 2.0, 0.2  # m: gap from x = 0, street, sides of parked cars
 CORNERS = {"rear": (0.0, TOP), "front": (GAP, TOP)}
+FRONT, SIDE = LENGTH - OVERHANG, 0.5 * WIDTH
+BODY = np.array([[-OVERHANG, FRONT, FRONT, -OVERHANG], [-SIDE, -SIDE, SIDE, SIDE]])
 
 
-def manoeuvre(intervals: int) -> OptimalControl:
-    car = Model(NAME)
+def outline(x: ca.SX, y: ca.SX, heading: ca.SX) -> ca.SX:
+    """Return the corners of the car, one a column."""
+    cos, sin = ca.cos(heading), ca.sin(heading)
+    turn = ca.vertcat(ca.horzcat(cos, -sin), ca.horzcat(sin, cos))
+    return ca.repmat(ca.vertcat(x, y), 1, 4) + turn @ BODY
+
+
+def problem(intervals: int = 48) -> OptimalControl:
+    car = Model("parking")
     x, y = car.state("x", unit="m"), car.state("y", unit="m")
     heading = car.state("psi", scale=0.5, unit="rad")
     steering = car.state("delta", lower=-0.6, upper=0.6, scale=0.5, unit="rad")
@@ -63,14 +55,13 @@ def manoeuvre(intervals: int) -> OptimalControl:
     car.rates(x=v * ca.cos(heading), y=v * ca.sin(heading), psi=turn, delta=omega, v=a)
     duration, method = Free(10.0, 2.0, 60.0), MultipleShooting(inner=1)
     ocp = OptimalControl(car, duration=duration, intervals=intervals, method=method)
-    body = outline(x, y, heading, *CAR)
-    ocp.path("kerb and far side", body[1, :], lower=0, upper=STREET, unit="m")
+    corners = outline(x, y, heading)
+    ocp.path("kerb and far side", corners[1, :], lower=0, upper=STREET, unit="m")
     for (name, corner), low in zip(CORNERS.items(), (0.0, 0.5 * np.pi), strict=True):
-        # An angle at every time: linear in between, which nothing asks for.
         normal = car.control(name, lower=low, upper=low + np.pi / 2, guess=low + np.pi / 4,
                              unit="rad", linear=True)  # fmt: skip
-        away = (body - np.array([corner]).T).T @ ca.vertcat(ca.cos(normal), ca.sin(normal))
-        ocp.path(f"distance to {name}", away, lower=CLEARANCE, unit="m")
+        distance = (corners - ca.DM(corner)).T @ ca.vertcat(ca.cos(normal), ca.sin(normal))
+        ocp.path(f"distance to {name}", distance, lower=0.15, unit="m")
     ocp.initial(x=GAP + 1.5, y=3.4, psi=0, delta=0, v=0)
     ocp.final(x=0.5 + OVERHANG, y=BOTTOM + 0.5 * WIDTH, psi=0, delta=0, v=0)
     ocp.guess(v=-0.7)
@@ -79,29 +70,30 @@ def manoeuvre(intervals: int) -> OptimalControl:
     return ocp
 
 
-def main(argv: list[str] | None = None) -> int:
-    arguments = parser(NAME, SUMMARY).parse_args(argv)
-    ocp = manoeuvre(24 if arguments.short else 48)
-    answers = solve_with_all(ocp, UNO, SLEQP, short=arguments.short)
-    ours, ipopt = (answer.solution for answer in answers[:2])
-    # Between the grid points too a line by which no more than the clearance is missing separates.
-    missing = max(ours.violation()[f"distance to {name}"].max() for name in CORNERS)
-    way = ours["x"], ours["y"], ours["psi"]
-    shown = "v", "delta", "omega", "a", "distance to rear", "distance to front"
-    return finish_answers(
-        arguments,
-        answers,
-        checks=[Check("overlap with a parked car (m)", missing - CLEARANCE, 0.0)],
-        facts={
-            "duration (s)": ours.duration,
-            "clearance in between, by the separating lines (m)": CLEARANCE - missing,
-        },
-        figures={
-            "path": draw_way(way, CAR, (0.0, STREET), PARKED, (-4.8, GAP + 6.2), 3.4),
-            "trajectory": compare(ours, ipopt, shown),
-        },
-    )
+def draw_street(solution: Solution, path: str) -> None:
+    fig, ax = plt.subplots(figsize=(7, 3.0), layout="constrained")
+    for left in (-LENGTH, GAP):
+        ax.fill(left + np.array([0, LENGTH, LENGTH, 0]), [BOTTOM, BOTTOM, TOP, TOP], color="0.7")
+    for k in np.linspace(0, solution.times.size - 1, 10).astype(int):
+        corners = outline(*(ca.DM(solution[name][k]) for name in ("x", "y", "psi"))).full()
+        ax.fill(*corners, facecolor="C0", edgecolor="k", alpha=0.25)
+    ax.plot(solution["x"], solution["y"], color="C0")
+    ax.set(aspect="equal", xlabel="along the street (m)", ylabel="across (m)")
+    fig.savefig(path, dpi=150)
+
+
+def main() -> bool:
+    """Solve, check and draw; return True if the answer is accepted."""
+    ocp = problem()
+    solution = ocp.solve()
+    print(solution, end="\n\n")
+    report = verify(solution.program.nlp, solution, **solution.program.arguments)
+    print(report, end="\n\n")
+    print(between := solution.violation())
+    solution.plot(["v", "delta", "omega", "a"], path="parking.png")
+    draw_street(solution, "parking_street.png")
+    return report.accepted and between.largest < 0.012
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(0 if main() else 1)

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from casadi_hybrid.cli.running import scenario_folder, scenario_summaries
-from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.cli.running import scenario_folder, scenario_path
+from casadi_hybrid.utils.errors import InputError
 
 _TEMPLATES = Path(__file__).with_name("templates")
 KINDS = {
@@ -47,29 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     if path.exists() and not arguments.force:
         raise InputError(f"{path} exists; take another name, or --force to write over it")
     if arguments.scenario is None:
-        text = _TEMPLATES.joinpath(f"{arguments.kind}.py").read_text("utf-8")
+        source = _TEMPLATES / f"{arguments.kind}.py"
     else:
-        text = _copy(arguments.scenario, path.stem)
+        source = scenario_path(arguments.scenario, scenario_folder())
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(source.read_bytes())
     print(f"{path} is written. Run it: python {path}")
     return 0
-
-
-def _copy(scenario: str, name: str) -> str:
-    """Text of a scenario under another name, with the path to the modules shared by scenarios."""
-    folder = scenario_folder()
-    names = scenario_summaries(folder)
-    if scenario not in names:
-        raise InputError(f"no scenario {scenario!r} in {folder}{suggest(scenario, names)}")
-    text = (folder / f"{scenario}.py").read_text("utf-8")
-    text = text.replace(f'NAME = "{scenario}"', f'NAME = "{name}"', 1)
-    # The modules shared by scenarios are no part of the package's interface.
-    begin = re.search(r"^(?:import|from) (?!__future__)", text, flags=re.MULTILINE)
-    assert begin is not None
-    path = (
-        "import sys\n\nfrom casadi_hybrid.cli.running import scenario_folder\n\n"
-        "# The modules that this file shares with the scenarios (drawing, reporting, solving, …).\n"
-        "sys.path.insert(0, str(scenario_folder()))\n\n"
-    )
-    return text[: begin.start()] + path + text[begin.start() :]

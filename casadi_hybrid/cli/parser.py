@@ -9,7 +9,7 @@ from casadi_hybrid import __version__
 from casadi_hybrid.cli import doctor, embedded, new, running, studies, verifying
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "run": ("run", "run cartpole --short", "run pendulum --output figures --json"),
+    "run": ("run", "run cartpole", "run pendulum --output figures"),
     "new": ("new swing --ocp", "new plan --nlp --force", "new mine --from cartpole"),
     "reproduce": (
         "reproduce --instances 5",

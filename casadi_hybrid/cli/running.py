@@ -7,10 +7,12 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.output.text import aligned
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -21,21 +23,23 @@ def add_arguments(commands: Any) -> None:
     parser = commands.add_parser(
         "run",
         help="solve a scenario, have its answers judged, draw it",
-        description="Solve a scenario, have its answers judged and draw it. Further "
-        "options go to the scenario; --json prints its tables for a program.",
+        description="Run the file of a scenario in a folder of its own: it prints its answer and "
+        "the verdict, and writes its figures there, beside report.txt with the printed text. "
+        "Further options go to the file.",
         add_help=False,
     )
     name: Any = parser.add_argument(
         "scenario", nargs="?", help="name of the scenario; leave out to list them"
     )
     name.completer = lambda **_: scenario_summaries(scenario_folder())  # argcomplete's
+    parser.add_argument("--output", type=Path, help="default: output/NAME", metavar="DIR")
     parser.add_argument("--scenarios", type=Path, help="folder of the scenarios", metavar="DIR")
     parser.add_argument("-h", "--help", action="store_true", help="this help, or the scenario's")
     parser.set_defaults(run=run, show_help=parser.format_help)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a scenario with the rest of the options, or list them; return the exit code."""
+    """Run a scenario, or list or describe them; return the exit code."""
     folder = arguments.scenarios or scenario_folder()
     names = scenario_summaries(folder)
     if not names:
@@ -44,27 +48,61 @@ def run(arguments: argparse.Namespace) -> int:
         print(arguments.show_help())
         print("scenarios:", *aligned([*names.items()]), sep="\n  ")
         return 0
-    name = arguments.scenario
-    if name not in names:
-        raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
+    path = scenario_path(arguments.scenario, folder)
+    if arguments.help:
+        print(_docstring(path))
+        return 0
+    return run_file(path, writable(arguments.output or Path("output", path.stem)), arguments.rest)
+
+
+def run_file(path: Path, output: Path, options: Sequence[str] = ()) -> int:
+    """Run a file in a folder, which gets its figures and report.txt; return the exit code."""
     # The matrices of scenarios are small: one BLAS thread is fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
-    command = [sys.executable, str(folder / f"{name}.py"), *arguments.rest]
-    if arguments.help:
-        command.append("--help")
-    else:
-        print(f"{name}: {names[name]}", file=sys.stderr, flush=True)
-    return subprocess.run(command, env=environment, check=False).returncode
+    command = [sys.executable, "-u", str(path.resolve()), *options]
+    print(path.stem, _docstring(path).partition("\n")[0], sep=": ", end="\n\n", flush=True)
+    with (
+        subprocess.Popen(
+            command, cwd=output, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
+        ) as process,
+        (output / "report.txt").open("w", encoding="utf-8") as report,
+    ):
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            report.write(line)
+    files = " ".join(sorted(str(file) for file in output.iterdir()))
+    print(f"\n{'Failed' if process.returncode else 'Accepted'}. Written: {files}")
+    return process.returncode
+
+
+def scenario_path(name: str, folder: Path) -> Path:
+    """File of a scenario.
+
+    Raises:
+        InputError: for an unknown name, with a similar one.
+    """
+    names = scenario_summaries(folder)
+    if name not in names:
+        raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")
+    return folder / f"{name}.py"
 
 
 def scenario_summaries(folder: Path) -> dict[str, str]:
-    """Scenarios of a folder by name, with their one-line SUMMARY; no module is executed."""
-    summaries: dict[str, str] = {}
+    """First line of the docstring by scenario, a file with a function ``problem``; none is run."""
+    summaries = {}
     for path in sorted(folder.glob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "SUMMARY":
-                summaries[path.stem] = ast.literal_eval(node.value)
+        names = {getattr(node, "name", "") for node in _parsed(path).body}
+        if "problem" in names:
+            summaries[path.stem] = _docstring(path).partition("\n")[0]
     return summaries
+
+
+def _docstring(path: Path) -> str:
+    return ast.get_docstring(_parsed(path)) or ""
+
+
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def scenario_folder() -> Path:

@@ -152,15 +152,6 @@ def test_snippets_of_readme_run(capsys) -> None:
     assert capsys.readouterr().out.count("ACCEPTED") == 2
 
 
-def test_scenario_of_guide_is_accepted(tmp_path, capsys) -> None:
-    names = {"__name__": "block"}
-    (text,) = blocks((ROOT / "scenarios" / "README.md").read_text(encoding="utf-8"))
-    exec(compile(text, "scenarios/README.md", "exec"), names)
-    assert names["main"](["--short", "--output", str(tmp_path)]) == 0
-    assert "hybrid" in capsys.readouterr().out
-    assert (tmp_path / "trajectory.png").exists()
-
-
 def test_readme_names_the_fitted_constants():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     paper = " ".join(text.partition("## The paper")[2].split())

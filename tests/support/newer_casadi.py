@@ -14,17 +14,13 @@ NEEDS_3_8 = {
     "test_ctrl_c_is_raised_wherever_it_arrives[graph]":
         "CasADi 3.7 makes a SystemError of it, with the interrupt as its cause",
     "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
-    "test_derivatives_are_those_of_the_problem_without_algebraic_states[True]":
-        "CasADi 3.7 gets them wrong, so that they are refused",
-    "test_such_a_problem_takes_the_steps_of_the_one_without_them": "refused with CasADi 3.7",
     "test_each_operation_is_casadis": "CasADi 3.7 has fewer operations",
     "test_all_that_is_written_compiles_and_links": "CasADi 3.7 writes no determinant",
     "test_what_would_need_more_is_refused_by_its_name[a solver]":
         "CasADi 3.7 cannot differentiate a QP solver so often",
     "test_code_does_not_grow_with_the_horizon": "CasADi 3.7 writes other graphs of derivatives",
-    "test_json_is_all_that_is_printed": "the wheel of CasADi 3.7 has no PIQP",
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
-    "test_the_blocks_of_a_page_run_in_order_and_print_what_stands_below[docs/from_ipopt.md]":
+    "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
     "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
     "test_cold_peer_solves_a_problem[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
