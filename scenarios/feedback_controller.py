@@ -60,7 +60,7 @@ def main() -> bool:
     quiet, spread, right = {}, {}, report.accepted
     fig, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
     drifts = np.geomspace(1e-3, 1e-1, 25)
-    for split, law in laws.items():
+    for (split, law), line in zip(laws.items(), ("C0-", "C1--", "k:"), strict=True):
         alone = measure(law, voltages, np.zeros(6), 0 * NOISE, steps=501, runs=1)
         quiet[split] = alone.first
         seen = measure(law, voltages, alone.first[-1], NOISE, steps=1600, runs=300)
@@ -71,9 +71,9 @@ def main() -> bool:
               f"{error:+.1%} from the predicted; from the optimum without noise "
               f"{np.abs(alone.first[-1] - optimum.x).max():.0e} Mvar")  # fmt: skip
         right &= bool(abs(error) < 0.05 and np.allclose(alone.first[-1], optimum.x, atol=1e-5))
-        axes[0].plot(seen.first[200:320, 3], label=split)
+        axes[0].plot(seen.first[200:320, 3], line, label=split)
         drifting = [predict(law, NOISE, drift=d**2).errors[2, 2] for d in drifts]
-        axes[1].loglog(drifts, np.sqrt(drifting))
+        axes[1].loglog(drifts, np.sqrt(drifting), line)
     apart = max(np.abs(quiet[split] - quiet["designed"]).max() for split in SPLITS)
     ratio = spread["designed"] / spread["memory"]
     print(f"splits apart without noise {apart:.0e} Mvar; variance of the designed one {ratio:.2f} "

@@ -77,7 +77,7 @@ def draw_laps(run: Run, path: str) -> None:
         ax.add_patch(plt.Circle((x, z), radius + ARM, fill=False, linestyle=":"))
     ax.plot(*lap(np.linspace(0, 3.5, 101))[:2], "k:")
     ax.plot(run["x"], run["z"])
-    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$z$ (m)")
+    ax.set(aspect="equal", xlabel="$x$ (m)", ylabel="$z$ (m)", title="flight and target (dots)")
     fig.savefig(path, dpi=150)
 
 

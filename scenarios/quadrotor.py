@@ -71,7 +71,8 @@ def draw_flight(solution: Solution, path: str) -> None:
     for x, z, angle in solution.states[:3, ::6].T:
         arm = ARM * np.array([-1, 1])
         ax.plot(x + arm * np.cos(angle), z + arm * np.sin(angle), color="k", linewidth=2.5)
-    ax.set(aspect="equal", xlim=(-0.4, 8.4), xlabel="$x$ (m)", ylabel="$z$ (m)")
+    ax.set(aspect="equal", xlim=(-0.4, 8.4), xlabel="$x$ (m)", ylabel="$z$ (m)",
+           title="centre of mass and its limits (dashed), arms at eleven times")  # fmt: skip
     fig.savefig(path, dpi=150)
 
 

@@ -64,9 +64,9 @@ def draw(q: np.ndarray, path: str) -> None:
             joints = ca.horzcat(*(frame[:3, 3] for frame in frames(ca.DM(posture)))).full()
             ax.plot(joints[0], joints[row], "o-", label=label)
             places = ca.reshape(markers(ca.DM(posture)), 3, 4).full()
-            ax.plot(places[0], places[row], "k.", markersize=4)
+            ax.plot(places[0], places[row], "k.", markersize=4, label="markers")
         ax.set(aspect="equal", title=title, xlabel="$x$ (m)", ylabel=f"${'xyz'[row]}$ (m)")
-    axes[0].legend()
+    axes[0].legend(*(part[:3] for part in axes[0].get_legend_handles_labels()))
     fig.savefig(path, dpi=150)
 
 

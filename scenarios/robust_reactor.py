@@ -86,9 +86,10 @@ def main() -> bool:
         print(f"{label}: {hot} of {len(runs)} plants too hot, up to {hottest[label]:.3f} K; "
               f"{failed[label]} of {40 * len(runs)} steps not solved")  # fmt: skip
         for run in runs:
-            ax.plot(run.times, run["T"], color="C0" if run["T"].max() < HOTTEST + 1e-3 else "C3")
+            ax.plot(run.times, run["T"], "C0-" if run["T"].max() < HOTTEST + 1e-3 else "C3:")
         ax.axhline(HOTTEST, color="k", linestyle="--")
-        ax.set(title=f"{label} controller", xlabel="time (min)", ylim=(318, 362))
+        ax.set(title=f"{label}: {hot} of {len(runs)} plants above the limit", ylim=(318, 362))
+        ax.set_xlabel("time (min)")
     axes[0].set_ylabel("temperature (K)")
     fig.savefig("robust_reactor.png", dpi=150)
     kept = hottest["robust"] < HOTTEST + 1e-3 < hottest["nominal"] and failed["robust"] == 0
