@@ -91,9 +91,9 @@ def scenario_summaries(folder: Path) -> dict[str, str]:
     """First line of the docstring by scenario, a file with a function ``problem``; none is run."""
     summaries = {}
     for path in sorted(folder.glob("*.py")):
-        names = {getattr(node, "name", "") for node in _parsed(path).body}
-        if "problem" in names:
-            summaries[path.stem] = _docstring(path).partition("\n")[0]
+        module = _parsed(path)
+        if any(getattr(node, "name", "") == "problem" for node in module.body):
+            summaries[path.stem] = (ast.get_docstring(module) or "").partition("\n")[0]
     return summaries
 
 
