@@ -283,13 +283,21 @@ class Problem:
         derivatives.check(self.n, self.n_p, self.m)
         return self._unbuilt(derivatives=derivatives)
 
-    def renamed(self, **names: Any) -> Problem:
-        """Copy of the problem with other ``constraint_names`` or ``variable_names``.
+    def renamed(
+        self,
+        constraint_names: Sequence[str] | None = None,
+        variable_names: Sequence[str] | None = None,
+    ) -> Problem:
+        """Copy of the problem with other names; itself without any.
 
         Raises:
             InputError: for a wrong count of names, or a name twice.
         """
-        copy = replace(self, **names)
+        names = {"constraint_names": constraint_names, "variable_names": variable_names}
+        changes: dict[str, Any] = {key: value for key, value in names.items() if value is not None}
+        if not changes:
+            return self
+        copy = replace(self, **changes)
         # A new problem knows neither the foreign functions nor the shapes of CasADi's form.
         copy.__dict__.update(shapes=self.shapes, oracle=self.oracle)
         return copy

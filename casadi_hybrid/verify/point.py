@@ -28,19 +28,16 @@ def read_problem(
     Raises:
         InputError: for anything else, or an entry that does not fit.
     """
-    names: dict[str, Any] = {}
-    if constraint_names is not None:
-        names["constraint_names"] = constraint_names
-    if variable_names is not None:
-        names["variable_names"] = variable_names
     if isinstance(problem, Mapping):
-        return Problem.from_nlp(problem, **names)
+        return Problem.from_nlp(
+            problem, constraint_names=constraint_names, variable_names=variable_names
+        )
     if not isinstance(problem, Problem):
         raise InputError(
             "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
             f"{type(problem).__name__}"
         )
-    return (problem.renamed(**names) if names else problem).exact()
+    return problem.renamed(constraint_names, variable_names).exact()
 
 
 @dataclass(frozen=True, eq=False)

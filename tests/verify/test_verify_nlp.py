@@ -14,6 +14,7 @@ from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
 from support.cases.nlp import PEER, parts, solved
+from support.cases.watched import Distance
 from support.problems.kkt_points import KNOWN, Known
 
 from casadi_hybrid import InputError, Problem, nlpsol, verify
@@ -755,39 +756,17 @@ def test_an_objective_without_curvature_is_judged() -> None:
 
 
 def test_names_keep_foreign_derivatives():
-    class Foreign(ca.Callback):
-        def __init__(self):
-            ca.Callback.__init__(self)
-            self.construct("foreign", {"enable_fd": True})
-
-        def get_n_in(self):
-            return 2
-
-        def get_n_out(self):
-            return 2
-
-        def get_name_in(self, i):
-            return "xp"[i]
-
-        def get_name_out(self, i):
-            return "fg"[i]
-
-        def get_sparsity_in(self, i):
-            return ca.Sparsity.dense(2 - 2 * i, 1)
-
-        def eval(self, arguments):
-            return [ca.sumsqr(arguments[0]), ca.sum1(arguments[0]) - 1]
-
-    foreign = Foreign()
-    answer = {"x": [0.5, 0.5], "lam_x": [0.0, 0.0], "lam_g": [-1.0]}
+    foreign = Distance({"enable_fd": True})  # min ‖x − p‖² with x₀ = 0.5
+    answer = {"x": [0.5, 2.0], "lam_x": [0.0, 0.0], "lam_g": [1.0]}
     report = verify(
         Problem.from_nlp(foreign),
         answer,
-        lbg=0,
-        ubg=0,
+        p=[1, 2],
+        lbg=0.5,
+        ubg=0.5,
         tol=1e-5,
         ipopt=False,
-        constraint_names=["sum"],
+        constraint_names=["first"],
     )
     assert report.feasibility.value <= 1e-5
     assert report.stationarity.value <= 1e-5

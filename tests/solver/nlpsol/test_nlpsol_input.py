@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from casadi.tools import entry, struct_MX, struct_SX, struct_symMX, struct_symSX
 from support.cases.nlp import OUTPUTS, PEER
+from support.cases.watched import Distance
 from support.judges.kkt import numbers
 from support.paths import DATA
 
@@ -232,33 +233,6 @@ def test_c_code_is_compiled(library: Path):
     found = nlpsol("s", "hybrid", str(library.with_suffix(".c")))(**CALL)
     expected = nlpsol("s", "hybrid", NLP)(**CALL)
     np.testing.assert_allclose(numbers(found["x"]), numbers(expected["x"]), atol=1e-8)
-
-
-class Distance(ca.Callback):
-    """(x, p) → (‖x − p‖², x₀) in Python, with differences for derivatives where asked."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        ca.Callback.__init__(self)
-        self.construct("distance", options)
-
-    def get_n_in(self) -> int:
-        return 2
-
-    def get_n_out(self) -> int:
-        return 2
-
-    def get_name_in(self, i: int) -> str:
-        return "xp"[i]
-
-    def get_name_out(self, i: int) -> str:
-        return "fg"[i]
-
-    def get_sparsity_in(self, i: int) -> Any:
-        return ca.Sparsity.dense(2, 1)
-
-    def eval(self, arguments: Any) -> list[Any]:
-        x, p = arguments
-        return [ca.sumsqr(x - p), x[0]]
 
 
 def test_foreign_code_with_differences_is_a_problem():

@@ -46,6 +46,33 @@ class PythonFunction(ca.Callback):
         return [self.value(arguments[0])]
 
 
+class Distance(ca.Callback):
+    """(x, p) → (‖x − p‖², x₀) in Python, with the options of a callback."""
+
+    def __init__(self, options):
+        ca.Callback.__init__(self)
+        self.construct("distance", options)
+
+    def get_n_in(self):
+        return 2
+
+    def get_n_out(self):
+        return 2
+
+    def get_name_in(self, i):
+        return "xp"[i]
+
+    def get_name_out(self, i):
+        return "fg"[i]
+
+    def get_sparsity_in(self, i):
+        return ca.Sparsity.dense(2, 1)
+
+    def eval(self, arguments):
+        x, p = arguments
+        return [ca.sumsqr(x - p), x[0]]
+
+
 def interrupted_square(calls):
     """The square of a number, interrupted at the sixtieth call; all are listed."""
 
