@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 from support.newer_casadi import left_out
+from support.paths import TESTS
 
 from casadi_hybrid.core.export.compare import STRICT
 from casadi_hybrid.problem.building.compiler import PROGRAMS
@@ -62,7 +63,8 @@ PAGES = {"test_documentation", "test_notebooks", "test_site"}
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the numerical tests; leave the slow studies out unless their marker is spoken of."""
     for item in items:
-        if not {item.path.stem, *item.path.parent.parts} & NOT_NUMERICAL:
+        folder, *_ = item.path.relative_to(TESTS).parts
+        if not {folder, item.path.stem} & NOT_NUMERICAL:
             item.add_marker("numerical")
         if item.path.stem in PAGES:
             item.add_marker("pages")

@@ -4,5 +4,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
-DATA = ROOT / "tests" / "data"
+TESTS = ROOT / "tests"
+DATA = TESTS / "data"
 DOCS = ROOT / "docs"

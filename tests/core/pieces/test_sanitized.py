@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cases.watched import ended
-from support.paths import ROOT
+from support.paths import TESTS
 
 from casadi_hybrid.core import evaluation as blocks
 from casadi_hybrid.core.evaluation.operations import SAME_BITS
@@ -63,18 +63,13 @@ def run(script: str, library: Path, compiler: str, count: int) -> str:
     """What a script prints that has gone well and through no sanitizer."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "tests"),
+        "PYTHONPATH": str(TESTS),
         "LD_PRELOAD": runtime(compiler),
         # Python's own objects are not freed at its end.
         "ASAN_OPTIONS": "detect_leaks=0:handle_segv=1",
         "UBSAN_OPTIONS": "print_stacktrace=1",
     }
-    words = [
-        sys.executable,
-        str(ROOT / "tests" / "support" / "fuzz" / script),
-        str(library),
-        str(count),
-    ]
+    words = [sys.executable, str(TESTS / "support" / "fuzz" / script), str(library), str(count)]
     done = ended(words, env=environment, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Sanitizer" not in done.stderr

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from support.cases.core import CASES, OUTPUTS, bits, warm
 from support.cases.watched import PythonFunction, interrupted_square
-from support.paths import BENCHMARKS, ROOT
+from support.paths import BENCHMARKS, TESTS
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.solver.nlpsol.runner import SolveError
@@ -179,7 +179,7 @@ print(raised)
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there os.kill ends the process")
 def test_ctrl_c_again_and_again_leaves_right_numbers():
-    folders = [str(Path(__file__).parent), str(BENCHMARKS), str(ROOT / "tests")]
+    folders = [str(Path(__file__).parent), str(BENCHMARKS), str(TESTS)]
     command = [sys.executable, "-c", _PRESSED, *folders]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
