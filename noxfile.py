@@ -31,7 +31,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure warm steps beside other solvers, shortly; arguments after -- go to the script."""
+    """Compare warm steps with other solvers on a small set; arguments after -- go to the script."""
     session.install("-e", ".")
     session.run("python", "benchmarks/warm_peers.py", *(session.posargs or ["--quick"]))
 

@@ -74,7 +74,7 @@ def test_judge_refuses_wrong_point(wrong):
 
 
 def test_judge_reads_bound_multipliers_off_gradient():
-    """Some plugins return those that they were given; the point is none the worse for it."""
+    """Some plugins return the multipliers of the start; the point is judged all the same."""
     step, solution = solved("quadrotor")
     answer = {**solution, "lam_x": np.ones_like(solution["lam_x"])}
     assert Judge(small("quadrotor"))(answer, step.arguments["p"])[0] <= TOLERANCE
@@ -217,7 +217,7 @@ def test_cold_peer_solves_a_problem(solver, capfd):
     assert answer.iterations > 0
 
 
-# Controllers beside do-mpc's and rockit's.
+# Controllers compared with do-mpc and rockit.
 @pytest.mark.parametrize("problem", PLANTS)
 def test_compared_controller_solves_as_ipopt_does(problem):
     plant = PLANTS[problem]
@@ -228,7 +228,7 @@ def test_compared_controller_solves_as_ipopt_does(problem):
     assert made.failed == 0
     plan = import_module(f"versus.{problem}_hybrid").controller().step(plant.x0).plan
     peer = ca.nlpsol("peer", "ipopt", dict(plan.program.nlp), PEER)(**plan.program.arguments)
-    objective = plan.objective - plan.costs.get("soft limits", 0.0)  # that of zeros is some 1e-7
+    objective = plan.objective - plan.costs.get("soft limits", 0.0)  # zeros cost about 1e-7
     assert objective == pytest.approx(float(peer["f"]), rel=1e-6)
     # Model and plant are written apart: one interval later they are at the same state.
     reached = after(np.array(plant.x0, dtype=float), plan.controls[:, 0])
