@@ -10,13 +10,7 @@ from support.paths import ROOT
 
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.new import KINDS
-
-
-@pytest.mark.parametrize("command", ["reproduce", "study"])
-def test_figures_in_other_formats_are_in_the_help(command, capsys):
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    assert "--figures {png,svg,pdf}" in capsys.readouterr().out
+from casadi_hybrid.cli.parser import make_parser
 
 
 @pytest.mark.parametrize(
@@ -29,7 +23,7 @@ def test_figures_in_other_formats_are_in_the_help(command, capsys):
         ["run", "pendulum", "--scenarios", "/nonexistent/folder"],
     ],
 )
-def test_errors_are_one_line_and_a_code(arguments, capsys):
+def test_errors_are_one_line(arguments, capsys):
     assert main(arguments) == 2
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1
@@ -37,6 +31,27 @@ def test_errors_are_one_line_and_a_code(arguments, capsys):
 
 
 SCENARIO = '"""{}"""\n\n\ndef problem():\n    pass\n\n\n'
+
+
+def test_misspelt_words_show_the_usage(capsys):
+    for words, parts in (
+        (["verfy", "mine.py"], ("'verfy'", "'verify'")),
+        (["reproduce", "--instancs", "3"], ("usage: casadi-hybrid reproduce", "--instancs")),
+    ):
+        with pytest.raises(SystemExit) as stop:
+            main(words)
+        assert stop.value.code == 2
+        error = capsys.readouterr().err
+        assert all(part in error for part in parts)
+
+
+def test_bare_command_prints_the_help(capsys):
+    assert main([]) == 0
+    text = capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out == text
+    assert all(name in text for name in make_parser().commands.choices)
 
 
 def test_scenario_gives_report_and_exit_code(tmp_path, capfd):
@@ -54,7 +69,7 @@ def test_scenario_gives_report_and_exit_code(tmp_path, capfd):
     assert main([*command[:-2], str(tmp_path / "file" / "below")]) == 2  # before the work
 
 
-def test_scenarios_are_listed_and_a_misspelt_one_gets_a_suggestion(tmp_path, capsys):
+def test_scenarios_are_listed_by_summary(tmp_path, capsys):
     (tmp_path / "tank.py").write_text(SCENARIO.format("A tank."))
     (tmp_path / "shared.py").write_text("VALUE = 1\n")
     assert main(["run", "--help", "--scenarios", str(tmp_path)]) == 0
@@ -68,32 +83,9 @@ def test_scenarios_are_listed_and_a_misspelt_one_gets_a_suggestion(tmp_path, cap
     assert main(["run", "--scenarios", str(tmp_path / "none")]) == 2
     assert main(["run", "tnak", "--scenarios", str(tmp_path)]) == 2
     assert "did you mean 'tank'?" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["verfy", "mine.py"])
-    assert "no command 'verfy'; did you mean 'verify'?" in capsys.readouterr().err
 
 
-def test_an_unknown_option_shows_the_usage_of_its_command(capsys):
-    with pytest.raises(SystemExit) as stop:
-        main(["reproduce", "--instancs", "3"])
-    assert stop.value.code == 2
-    err = capsys.readouterr().err
-    assert err.startswith("usage: casadi-hybrid reproduce [-h] [--instances N]")
-    assert err.endswith("casadi-hybrid reproduce: error: unrecognized arguments: --instancs 3\n")
-
-
-def test_the_bare_command_prints_the_help_by_groups(capsys):
-    assert main([]) == 0
-    out = capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert capsys.readouterr().out == out
-    titles = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert titles == ["use:", "check:", "the paper:", "this machine:", "examples:"]
-    assert all(len(line) <= 100 for line in out.splitlines())
-
-
-def test_a_pipe_without_greek_gets_question_marks(tmp_path, monkeypatch):
+def test_pipes_without_greek_still_print(tmp_path, monkeypatch):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
     (tmp_path / "tank.py").write_text(SCENARIO.format("‖M‖ of a tank"), encoding="utf-8")
@@ -109,7 +101,7 @@ def run(path: Path, *options: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_start_file_runs(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_files_run(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine" / "start.py"
     assert main(["new", str(path.with_suffix("")), f"--{kind}"]) == 0
     assert f"python {path}" in capsys.readouterr().out
@@ -122,7 +114,7 @@ def test_copy_of_scenario_is_its_file(tmp_path: Path) -> None:
     assert (tmp_path / "mine.py").read_bytes() == source.read_bytes()
 
 
-def test_what_exists_is_not_written_over(tmp_path, capsys):
+def test_existing_files_are_kept(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("precious")
     assert main(["new", str(path)]) == 2
@@ -133,17 +125,16 @@ def test_what_exists_is_not_written_over(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["2fast"], "NAME must be a word"), (["mine", "--from", "cartpol"], "no scenario 'cartpol'")],
+    ("arguments", "text"), [(["2fast"], "NAME"), (["mine", "--from", "cartpol"], "'cartpol'")]
 )
-def test_refusals(arguments, said, tmp_path, monkeypatch, capsys):
+def test_wrong_names_are_refused(arguments, text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert text in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_a_start_file_is_verified_without_being_run(tmp_path, capsys):
+def test_start_files_can_be_verified(tmp_path, capsys):
     path = tmp_path / "start.py"
     assert main(["new", str(path), "--nlp"]) == 0
     capsys.readouterr()

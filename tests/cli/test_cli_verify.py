@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from support.paths import DATA
@@ -52,13 +53,13 @@ def judged(place, capsys, *more):
         (HEAD + "def problem():\n    return ch.Problem(x=x, f=ca.sumsqr(x + 2))\n", "", [-2, -2]),
     ],
 )  # fmt: skip
-def test_a_problem_is_solved_and_judged_however_it_is_stated(written, capsys, text, name, x):
-    code, found = judged(written(text) + name, capsys)
+def test_problems_are_solved_and_judged(written, capsys, text, name, x):
+    code, data = judged(written(text) + name, capsys)
     assert code == 0
-    assert found["result"]["stop"] == "CONVERGED"
-    assert found["report"]["accepted"]
-    assert found["report"]["reference"]["relation"] == "SAME_POINT"
-    assert found["report"]["x"] == pytest.approx(x, abs=1e-5)
+    assert data["result"]["stop"] == "CONVERGED"
+    assert data["report"]["accepted"]
+    assert data["report"]["reference"]["relation"] == "SAME_POINT"
+    assert data["report"]["x"] == pytest.approx(x, abs=1e-5)
 
 
 CALLBACK = (
@@ -112,14 +113,14 @@ ocp = ball(0)
 """
 
 
-def test_an_optimal_control_problem_is_judged_between_its_grid_points_too(written, capsys):
+def test_ocp_is_judged_between_points(written, capsys):
     """Thrown up to come down after a second without a push, a ball rises by g/8 = 1.226 m."""
     path = written(BALL)
-    code, found = judged(path, capsys)
+    code, data = judged(path, capsys)
     assert code == 1
-    (reason,) = found["report"]["findings"]
+    (reason,) = data["report"]["findings"]
     assert reason["category"] == "EXCEEDED_BETWEEN"
-    assert "height is 0.226 m above its limit 1 m" in reason["sentence"]
+    assert "height is 0.226 m above" in reason["sentence"]
     assert main(["verify", path + ":low"]) == 0
     assert "ACCEPTED" in capsys.readouterr().out
 
@@ -135,18 +136,17 @@ mine = ocp, {"goal": 1.0, "top": 0.25, "x0": [-1]}
 """
 
 
-def test_an_optimal_control_problem_is_solved_with_the_numbers_of_its_file(written, capsys):
+def test_ocp_takes_numbers_of_file(written, capsys):
     path = written(BALL + FOLLOWED)
     assert main(["verify", path]) == 2
-    asked = capsys.readouterr().err.partition("reference 'goal'; give it as goal=…")[2]
-    assert "in the file, problem = (ocp, {…}) with a dictionary" in asked
-    code, found = judged(path + ":mine", capsys)
-    assert (code, max(found["report"]["x"][::2])) == (0, pytest.approx(0.25, abs=1e-5))
+    assert "'goal'" in capsys.readouterr().err
+    code, data = judged(path + ":mine", capsys)
+    assert (code, max(data["report"]["x"][::2])) == (0, pytest.approx(0.25, abs=1e-5))
     assert main(["verify", written(BALL + FOLLOWED + "numbers = {'goal': 1.0}")]) == 0
 
 
 @pytest.mark.parametrize("name", ["", ":solver"])
-def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsys, name):
+def test_numbers_may_be_a_dictionary(written, capsys, name):
     path = written(
         HEAD + "p = ca.SX.sym('p')\n"
         "nlp = {'x': x, 'p': p, 'f': ca.sumsqr(x - p)}\n"
@@ -157,108 +157,99 @@ def test_numbers_are_read_from_a_dictionary_where_p_is_the_symbol(written, capsy
     assert json.loads(capsys.readouterr().out)["report"]["x"] == pytest.approx([2, 3])
 
 
-def test_a_dictionary_of_other_numbers_is_left_alone_and_a_misspelt_one_named(written, capsys):
-    assert main(["verify", written(NLP + "numbers = {'mass': 3}")]) == 0
+def test_unknown_numbers_are_named(written, capsys):
+    assert main(["verify", written(NLP + "numbers = {'mass': 3}")]) == 0  # other numbers
     assert main(["verify", written(NLP + "numbers = {'x0': 3, 'upx': 3}")]) == 2
-    assert "'upx' is no number of a solve; did you mean 'ubx'" in capsys.readouterr().err
+    assert "did you mean 'ubx'" in capsys.readouterr().err
 
 
-def test_what_lies_in_a_file_is_there_as_long_as_its_problem(written, capsys, tmp_path):
+def test_modules_live_with_their_problem(written, capsys, tmp_path):
     """A callback that only the file's module keeps, and a class that asks for the module."""
     place = written(CALLBACK)
-    code, said = judged(place, capsys, "--no-ipopt")
+    code, data = judged(place, capsys, "--no-ipopt")
     assert code == 0
-    assert said["report"]["x"] == pytest.approx([-0.45018361], abs=1e-5)
+    assert data["report"]["x"] == pytest.approx([-0.45018361], abs=1e-5)
     assert main(["export", place, "--out", str(tmp_path / "out")]) == 2
-    assert "no C for 'sine', which is Python code (a ca.Callback)" in capsys.readouterr().err
-    code, said = judged(written(DATACLASS, "queue.py"), capsys, "--no-ipopt")
+    assert "'sine'" in capsys.readouterr().err
+    code, data = judged(written(DATACLASS, "queue.py"), capsys, "--no-ipopt")
     assert code == 0
-    assert said["report"]["x"] == pytest.approx([1, 1])
+    assert data["report"]["x"] == pytest.approx([1, 1])
 
 
-def test_modules_of_files_are_not_pythons_own(written):
+def test_module_names_stay_unique(written):
     before = set(sys.modules)
     places = [written(DATACLASS, name) for name in ("fractions.py", "casadi.py", "two.dots.py")]
-    found = [module_at(place) for place in (*places, places[0])]
-    names = [module.__name__ for module in found]
+    modules = [module_at(place) for place in (*places, places[0])]
+    names = [module.__name__ for module in modules]
     assert len(set(names)) == len(names)
-    assert all(sys.modules.pop(module.__name__) is module for module in found)
+    assert all(sys.modules.pop(module.__name__) is module for module in modules)
     assert set(sys.modules) == before
     with pytest.raises(ZeroDivisionError):
         module_at(written("1 / 0\n"))
     assert set(sys.modules) == before
 
 
-def test_a_file_of_ampl_is_solved_and_judged(written, capsys):
-    code, found = judged(written(NL, "hs.nl"), capsys)
+def test_ampl_files_are_read(written, capsys):
+    code, data = judged(written(NL, "hs.nl"), capsys)
     assert code == 0
-    assert found["report"]["problem"] == "hs"
-    assert found["report"]["x"] == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert data["report"]["problem"] == "hs"
+    assert data["report"]["x"] == pytest.approx([0.5, 0.5], abs=1e-6)
+    for sizes in (" 1000000000 1", " 2 1000000000", f" {'9' * 21} 0", " 2 C", ""):
+        assert main(["verify", written(NL.replace(" 2 1", sizes, 1), "hs.nl")]) == 2
+        assert "hs.nl cannot be read" in capsys.readouterr().err
 
 
-def test_the_table_has_both_solvers_and_each_verdict_is_printed_once(written, capsys):
+def test_answer_of_the_file_is_judged(written, capsys):
     assert main(["verify", written(NLP + "ubg = 1\nanswer = [0.5, 0.5]\n")]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == [
-        "ended", "objective", "feasib.", "station.", "iterations", "time", "(s)", "beside",
-    ]  # fmt: skip
-    assert lines[1].split()[:2] == ["hybrid", "CONVERGED"]
-    assert lines[2].split()[:2] == ["IPOPT", "Solve_Succeeded"]
-    assert lines[3].split()[:2] == ["answer", "given"]
-    text = "\n".join(lines)
-    assert text.lower().count("accepted") == 2  # of the solve, and of the file's answer
-    assert "the answer of the file:\nACCEPTED" in text
-    assert "IPOPT from x" in text
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("hybrid", "CONVERGED", "IPOPT", "Solve_Succeeded"))
+    assert text.count("ACCEPTED") == 2  # of the solve, and of the file's answer
+    code, data = judged(written(NLP + "ubg = 1\nanswer = [1, 0]\n"), capsys)
+    assert code == 1
+    assert data["report"]["accepted"]
+    assert not data["answer"]["accepted"]
 
 
-def test_rows_that_were_given_no_bound_are_told(written, capsys):
+def test_rows_without_bounds_are_named(written, capsys):
     """CasADi's default is no bound: what was meant as an equation limits nothing."""
     assert main(["verify", written(NLP), "--no-ipopt"]) == 0
-    verdict = capsys.readouterr().out.partition("ACCEPTED")[2].splitlines()
-    assert verdict[1].strip().startswith("No row of g has a bound: ")  # beside it
+    assert "has a bound" in capsys.readouterr().out
     for given in ("lbg = 0\n", "ubg = 9\n"):
         assert main(["verify", written(NLP + given), "--no-ipopt"]) == 0
         assert "has a bound" not in capsys.readouterr().out
 
 
-def test_a_wrong_answer_in_the_file_is_rejected(written, capsys):
-    code, found = judged(written(NLP + "ubg = 1\nanswer = [1, 0]\n"), capsys)
-    assert code == 1
-    assert found["report"]["accepted"]
-    assert not found["answer"]["accepted"]
-
-
-def test_no_solution_has_a_code_of_its_own_and_is_explained(written, capsys):
+def test_failed_solves_exit_with_three(written, capsys):
     place = written(HEAD + "problem = ch.Problem(x=x, f=x[0], h=ca.sumsqr(x) + 1)\n")
     assert main(["verify", place]) == 3
-    assert "h = 0 cannot be met on its own" in capsys.readouterr().out
-    code, found = judged(written(NLP + "ubg = 1\n"), capsys, "--max-iter", "1", "--no-ipopt")
-    assert (code, found["result"]["stop"]) == (3, "ITERATION_LIMIT")
-    assert found["report"]["restart"] is None
+    assert "cannot be met" in capsys.readouterr().out
+    code, data = judged(written(NLP + "ubg = 1\n"), capsys, "--max-iter", "1", "--no-ipopt")
+    assert (code, data["result"]["stop"]) == (3, "ITERATION_LIMIT")
+    assert data["report"]["restart"] is None
 
 
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("x = 1\n", "", "has no problem, nlp, opti or ocp; name what states it"),
+        ("x = 1\n", "", "has no problem, nlp, opti or ocp"),
         (NLP, ":nlpp", "has no 'nlpp'; did you mean 'nlp'"),
         (BALL, ":other", "known: ball, low, ocp"),  # what the file states, no imports
-        (NLP, ":x", "must be a Problem, CasADi's dictionary, a ca.Opti"),
-        (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs' is no number of a solve; did you mean"),
+        (NLP, ":x", "must be a Problem"),
+        (NLP + "a = nlp, {'ubgs': 1}\n", ":a", "'ubgs'.* did you mean"),
         (NLP + "a = nlp, 3\n", ":a", "must be a dictionary"),
         ("1 / 0\n", "", r"\.py:1: .* raised ZeroDivisionError: division by zero"),
         ("def ocp():\n    {}['k']\n", "", r"\.py:2: ocp of .*\.py raised KeyError: 'k'"),
-        ("def ocp(n, m=1): 0\n", "", "ocp of .* needs n; write a function there that needs nothin"),
+        ("def ocp(n, m=1): 0\n", "", "ocp of .* needs n"),
     ],
 )  # fmt: skip
-def test_a_file_without_a_problem_is_refused(written, text, name, message):
+def test_files_without_problems_are_refused(written, text, name, message):
     with pytest.raises(InputError, match=message):
         read(written(text) + name)
 
 
 @pytest.mark.parametrize("command", [["verify"], ["export", "--out", "none"]])
 @pytest.mark.parametrize("name", ["none.py", "none.nl", "no_such_module", "no_such_module:ocp"])
-def test_a_file_that_is_not_there_is_refused(name, command, tmp_path, monkeypatch, capsys):
+def test_missing_files_are_refused(name, command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main([*command, name]) == 2
     assert "there is no" in capsys.readouterr().err
@@ -267,27 +258,18 @@ def test_a_file_that_is_not_there_is_refused(name, command, tmp_path, monkeypatc
 # Help and completion.
 
 
-def test_every_command_has_examples_that_the_parser_takes():
-    assert set(EXAMPLES) == set(make_parser().commands.choices)
-    assert sorted(EXAMPLES) == sorted(sum(GROUPS.values(), ()))
+def test_help_examples_can_be_parsed(capsys):
     parser = make_parser()
+    assert set(EXAMPLES) == set(parser.commands.choices) == set(sum(GROUPS.values(), ()))
     for name, lines in EXAMPLES.items():
         for line in lines:
             arguments, rest = parser.parse_known_args(shlex.split(line))
             assert arguments.command == name
             assert not rest or name == "run"
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_help_shows_the_examples_a_line_each(name, capsys):
-    try:
-        main([name, "--help"])
-    except SystemExit as stop:
-        assert stop.code == 0  # noqa: PT017
-    out = capsys.readouterr().out.splitlines()
-    begin = out.index("examples:")
-    shown = [line.strip() for line in out[begin + 1 : begin + 1 + len(EXAMPLES[name])]]
-    assert shown == [f"casadi-hybrid {line}" for line in EXAMPLES[name]]
+        with suppress(SystemExit):
+            main([name, "--help"])
+        text = capsys.readouterr().out
+        assert all(f"casadi-hybrid {line}" in text for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +281,7 @@ def test_help_shows_the_examples_a_line_each(name, capsys):
         ("run cartp", {"cartpole"}),
     ],
 )
-def test_a_shell_completes(line, some, tmp_path):
+def test_shells_complete_words(line, some, tmp_path):
     line = f"casadi-hybrid {line}"
     asked = {
         "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line,
@@ -308,9 +290,3 @@ def test_a_shell_completes(line, some, tmp_path):
     command = [sys.executable, "-m", "casadi_hybrid"]
     subprocess.run(command, env=os.environ | asked, check=False)
     assert {word.strip() for word in (tmp_path / "words").read_text().splitlines()} == some
-
-
-@pytest.mark.parametrize("sizes", [" 1000000000 1", " 2 1000000000", f" {'9' * 21} 0", " 2 C", ""])
-def test_a_header_that_its_file_belies_is_refused(written, capsys, sizes):
-    assert main(["verify", written(NL.replace(" 2 1", sizes, 1), "hs.nl")]) == 2
-    assert "hs.nl cannot be read: " in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Generated functions: exact derivatives, kept sparsity, compilation, and NaN that is located."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
@@ -13,7 +14,7 @@ from support.cases.watched import PythonFunction
 
 from casadi_hybrid import PointStatus, Problem, Solver, StopReason
 from casadi_hybrid.problem.building import compiler
-from casadi_hybrid.problem.graph import functions, generate
+from casadi_hybrid.problem.graph import functions
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.utils.errors import CompilerWarning, EvaluationError
 
@@ -54,7 +55,7 @@ def test_derivatives_of_random_graphs(f, h, kind, point, lam):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [2, 7])
-def test_sparsity_is_what_casadi_reports(kind: Any, n: int) -> None:
+def test_sparsity_is_that_of_casadi(kind: Any, n: int) -> None:
     """A chain: bidiagonal J_h and tridiagonal ∇²L, with no entry filled in."""
     x, p = kind.sym("x", n), kind.sym("p")
     f = ca.sum1(ca.sin(x)) + p * x[0]
@@ -78,7 +79,7 @@ def test_sparsity_is_what_casadi_reports(kind: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_expressions_without_structure(kind: Any) -> None:
+def test_structural_zeros_keep_their_place(kind: Any) -> None:
     """Structurally zero f, h and derivatives are zeros of the right shape, not missing outputs."""
     x = kind.sym("x", 3)
     row = kind(ca.Sparsity.triplet(2, 1, [0], [0]), x[0] * x[1])  # second entry: structural zero
@@ -94,20 +95,7 @@ def test_expressions_without_structure(kind: Any) -> None:
     assert at.hessian.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
-def test_parameters_change_without_rebuilding() -> None:
-    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
-    problem = Problem(x=x, p=p, f=ca.sumsqr(x), h=x - p)
-    solver = Solver(problem, "closed-form")
-    before = problem.functions
-    for value in ([1.0, 2.0], [-3.0, 0.5]):
-        result = solver.solve(0.0, p=value)
-        assert result.x == pytest.approx(np.array(value), abs=1e-7)
-        # min ‖x‖² s.t. x = p: λ = −2p.
-        assert result.lam_g == pytest.approx(-2 * np.array(value), abs=1e-7)
-    assert problem.functions is before
-
-
-def test_one_call_gives_the_same_as_each_function_on_its_own() -> None:
+def test_evaluations_agree_and_are_counted() -> None:
     x = ca.SX.sym("x", 2)
     made = oracle(Problem(x=x, f=x[0] ** 3 * x[1], h=ca.sin(x[0] * x[1])))
     point, lam = np.array([0.7, -0.3]), np.array([2.0])
@@ -118,11 +106,25 @@ def test_one_call_gives_the_same_as_each_function_on_its_own() -> None:
         assert np.array_equal(getattr(first, name), getattr(second, name))
     assert np.array_equal(made.residual(point), first.h)
     assert made.counts == {"residual": 1, "first": 1, "second": 1}
+    made.first(np.array([5.0, 6.0]))
+    assert first.f == second.f  # an evaluation is not overwritten by the next
+    assert np.array_equal(first.B, second.B)
+
+
+def test_parameters_change_without_rebuilding() -> None:
+    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
+    problem = Problem(x=x, p=p, f=ca.sumsqr(x), h=x - p)
+    solver, before = Solver(problem, "closed-form"), problem.functions
+    for value in (np.array([1.0, 2.0]), np.array([-3.0, 0.5])):
+        result = solver.solve(0.0, p=value)
+        assert result.x == pytest.approx(value, abs=1e-7)
+        assert result.lam_g == pytest.approx(-2 * value, abs=1e-7)  # min ‖x‖² s.t. x = p
+    assert problem.functions is before
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
 @pytest.mark.parametrize("size", [2, 4000])  # the larger is made of elements
-def test_rows_are_linear_where_their_jacobian_does_not_depend_on_x(kind: Any, size: int) -> None:
+def test_linear_rows_are_recognized(kind: Any, size: int) -> None:
     x, p = kind.sym("x", size), kind.sym("p")
     rows = {
         True: [3 * x[1:] - x[:-1], p**2 * x[1:] + ca.exp(p) * x[:-1], kind(0, 1)],
@@ -134,17 +136,6 @@ def test_rows_are_linear_where_their_jacobian_does_not_depend_on_x(kind: Any, si
             assert Problem.from_nlp({"x": x, "p": p, "f": f, "g": g}).linear is linear
 
 
-def test_an_evaluation_is_not_overwritten_by_the_next() -> None:
-    x = ca.SX.sym("x", 2)
-    made = oracle(Problem(x=x, f=ca.sumsqr(x), h=x[0] * x[1]))
-    kept = made.first(np.array([1.0, 2.0]))
-    copy = (kept.f, kept.gradient.copy(), kept.h.copy(), kept.B.copy())
-    made.first(np.array([5.0, 6.0]))
-    assert kept.f == copy[0]
-    for got, wanted in zip((kept.gradient, kept.h, kept.B), copy[1:], strict=True):
-        assert np.array_equal(got, wanted)
-
-
 def chain(kind: Any, *, compiled: bool) -> Problem:
     x, p = kind.sym("x", 6), kind.sym("p", 2)
     f = ca.sum1(ca.exp(ca.sin(x))) * p[0]
@@ -152,7 +143,7 @@ def chain(kind: Any, *, compiled: bool) -> Problem:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_compiled_functions_equal_the_interpreted_ones(kind: Any, compiler: str) -> None:
+def test_compiled_functions_equal_interpreted(kind: Any, compiler: str) -> None:
     plain, compiled = chain(kind, compiled=False), chain(kind, compiled=True)
     assert plain.functions.backend == "interpreted"
     assert compiled.functions.backend == "compiled"
@@ -166,19 +157,18 @@ def test_compiled_functions_equal_the_interpreted_ones(kind: Any, compiler: str)
             assert np.abs(getattr(b, name) - wanted).max() <= 1e-14 * max(1, np.abs(wanted).max())
 
 
-def test_several_compiled_problems_live_side_by_side(compiler: str) -> None:
+def test_compiled_problems_live_side_by_side(compiler: str) -> None:
     """Their libraries export the same symbols; each problem must keep its own."""
     x = ca.SX.sym("x", 2)
     problems = [Problem(x=x, f=k * ca.sumsqr(x), h=x[0] - k, compile=True) for k in (1, 2, 3)]
-    values = [oracle(problem).first(np.ones(2)).f for problem in problems]
-    assert values == [2, 4, 6]
+    assert [oracle(problem).first(np.ones(2)).f for problem in problems] == [2, 4, 6]
 
 
-def test_no_compiler_is_a_warning_and_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compiler_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(compiler, "WHEEL", "casadi_hybrid_no_such_wheel")
     problem = chain(ca.SX, compiled=True)
-    with pytest.warns(CompilerWarning, match="no C compiler was found"):
+    with pytest.warns(CompilerWarning, match="no C compiler"):
         functions = problem.functions
     assert functions.backend == "interpreted"
     x, p = np.linspace(0, 1, 6), np.array([1.0, 0.2])
@@ -203,24 +193,20 @@ def test_nan_is_located(function: str, entry: str, f: Any, h: Any, point: list[i
     with pytest.raises(EvaluationError) as caught:
         oracle(problem).second(np.array(point, dtype=float), np.ones(problem.m))
     assert (caught.value.function, caught.value.entry) == (function, entry)
-    assert function in str(caught.value)
-    assert entry in str(caught.value)
     assert not math.isfinite(caught.value.value)
     result = Solver(problem, "closed-form").solve(point)
     assert (result.stop, result.point) == (StopReason.EVALUATION_ERROR, PointStatus.UNDEFINED)
     assert function in result.detail
     assert entry in result.detail
     assert result.x.tolist() == point
-    assert str(result)
 
 
-def test_nan_in_the_hessian_only_is_located_and_the_start_is_judged() -> None:
+def test_nan_in_hessian_is_located() -> None:
     """x^1.5 has a finite gradient at 0 and no second derivative there."""
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=x[0] + x[1] ** 1.5, h=ca.vertcat(x[0], x[1] - 1))
     result = Solver(problem, "closed-form").solve([0.5, 0.0])
     assert result.stop is StopReason.EVALUATION_ERROR
-    assert "the Hessian of the Lagrangian" in result.detail
     assert "d²/dx_1 dx_1" in result.detail
     assert result.point is PointStatus.NOT_CONVERGED
     assert result.residuals.feasibility == 1
@@ -228,17 +214,15 @@ def test_nan_in_the_hessian_only_is_located_and_the_start_is_judged() -> None:
     assert Solver(problem, "constant", C_aug=1.0, eta_x=0.1, eta_d=0.5).solve([0.5, 0.0]).success
 
 
-def test_leaving_the_domain_keeps_the_best_point() -> None:
+def test_leaving_the_domain_keeps_best() -> None:
     """log x with a step that jumps to x < 0: the best iterate comes back, with its residuals."""
     x = ca.SX.sym("x")
     problem = Problem(x=x, f=-ca.log(x), h=ca.log(x))
     solver = Solver(problem, "constant", C_aug=0.0, eta_x=0.9, eta_d=1.0)
     result = solver.solve(3.0, lam_g0=8.0, history=True)
     assert result.stop is StopReason.EVALUATION_ERROR
-    assert "the objective f is nan" in result.detail
-    assert result.detail.startswith(f"iteration {result.iterations}: ")
+    assert "the objective f" in result.detail
     history = result.history
-    assert history is not None
     assert len(history.x) == result.iterations == len(history.corrections) + 1
     assert (history.x > 0).all()
     merit = np.maximum(history.feasibility, history.stationarity)
@@ -247,68 +231,50 @@ def test_leaving_the_domain_keeps_the_best_point() -> None:
     assert max(result.residuals.feasibility, result.residuals.stationarity) == merit[best]
 
 
-def mx_problem(wrap: Any = lambda y: y) -> tuple[Any, Any, Any]:
+def nonlinear(inner: Any = lambda y: y) -> Problem:
     x = ca.MX.sym("x", 3)
-    return x, ca.sumsqr(wrap(ca.sin(x))), ca.vertcat(x[0] * x[1], ca.exp(x[2]) - x[0])
+    return Problem(x=x, f=ca.sumsqr(inner(ca.sin(x))), h=[x[0] * x[1], ca.exp(x[2]) - x[0]])
 
 
-def built(x: Any, f: Any, h: Any, *, compiled: bool = False) -> functions.Functions:
-    return generate.build_functions(
-        ca.Function("graph", [x, ca.MX.sym("p", 0)], [f, h]),
-        constraint_names=("a", "b"),
-        variable_names=("x", "y", "z"),
-        compiled=compiled,
-    )
-
-
-def test_mx_is_expanded_and_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, f, h = mx_problem()
-    fast = built(x, f, h)
+def test_mx_is_expanded_without_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    expanded = nonlinear().functions
     monkeypatch.setattr(functions, "EXPANSION_LIMIT", 0)
-    plain = built(x, f, h)
-    assert fast.first.is_a("SXFunction")
-    assert fast.curvature.is_a("SXFunction")
+    plain = nonlinear().functions
+    assert expanded.first.is_a("SXFunction")
+    assert expanded.curvature.is_a("SXFunction")
     assert plain.first.is_a("MXFunction")
     assert not plain.unexpanded
     at, lam = [0.3, -1.0, 0.5], [2.0, -3.0]
-    for a, b in zip(fast.first(at, []), plain.first(at, []), strict=True):
+    for a, b in zip(expanded.first(at, []), plain.first(at, []), strict=True):
         np.testing.assert_allclose(a.full(), b.full(), rtol=1e-14)
     expected = plain.second(at, lam, [])[4].full()
-    for made in (fast, plain):
-        np.testing.assert_allclose(made.curvature(at, lam, []).full(), expected, rtol=1e-14)
+    for each in (expanded, plain):
+        np.testing.assert_allclose(each.curvature(at, lam, []).full(), expected, rtol=1e-14)
 
 
-def test_large_products_of_matrices_stay_products() -> None:
-    """A neural network is fast as it is; its scalar operations took a hundred times as long."""
+def test_some_graphs_stay_mx() -> None:
+    """A neural network is fast as products; its scalar operations took a hundred times as long."""
     x = ca.MX.sym("x", 2)
     weights = [ca.DM(np.cos(np.arange(w * h)).reshape(w, h) / w) for w, h in ((300, 2), (350, 300))]
     network = ca.Function("network", [x], [ca.sumsqr(weights[1] @ ca.tanh(weights[0] @ x))])
-    functions = Problem(x=x, f=network(x) + ca.sumsqr(x - 1), h={"sum": ca.sum1(x) - 1}).functions
-    assert functions.first.is_a("MXFunction")
-    small = Problem(x=x, f=ca.sumsqr(weights[0][:20, :] @ x), h={"sum": ca.sum1(x) - 1}).functions
-    assert small.first.is_a("SXFunction")
-
-
-def test_what_has_no_scalar_form_stays_mx() -> None:
+    large = Problem(x=x, f=network(x) + ca.sumsqr(x - 1), h=ca.sum1(x) - 1)
+    assert large.functions.first.is_a("MXFunction")
+    small = Problem(x=x, f=ca.sumsqr(weights[0][:20, :] @ x), h=ca.sum1(x) - 1)
+    assert small.functions.first.is_a("SXFunction")
+    # A spline has no scalar form.
     spline = ca.interpolant("s", "bspline", [np.linspace(-2, 2, 9)], np.linspace(0, 1, 9) ** 2)
-    made = built(*mx_problem(lambda y: ca.vertcat(spline(y[0]), y[1:])))
-    assert made.first.is_a("MXFunction")
+    curved = nonlinear(lambda y: ca.vertcat(spline(y[0]), y[1:]))
+    assert curved.functions.first.is_a("MXFunction")
 
 
-def test_a_function_called_within_its_own_call_has_buffers_of_its_own():
-    def square(at):
+def test_recursive_calls_have_own_buffers() -> None:
+    def square(at: float) -> Any:
         """At 5 it evaluates the function that it is part of at 1."""
         return fused(np.array([1.0, 7.0]))[0] if at == 5.0 else at**2
 
     inner, x = PythonFunction(square), ca.MX.sym("x", 2)
     outer = ca.Function("outer", [x], [inner(x[0]) + 10 * x[1]], ["x"], ["f"])
-
-    class Names:
-        @staticmethod
-        def packing(function):
-            return functions.Packing(function)
-
-    fused = functions.Fused(outer, Names())
+    fused = functions.Fused(outer, SimpleNamespace(packing=functions.Packing))
     # 1 + 10·7 from within, and the outer call's own 10·3.
     assert fused(np.array([5.0, 3.0])).tolist() == [101.0]
     assert fused(np.array([2.0, 1.0])).tolist() == [14.0]

