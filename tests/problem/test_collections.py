@@ -13,13 +13,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from problems.hs import HS, NLP, hs_problem
 from problems.hs_base import assemble, ge, hs, le
 from problems.hs_process import alkylation, heat_conduction, heating_error, heating_modes
 from problems.more import MORE, MORE_SYSTEMS
 from problems.more_base import Squares
 from scipy.optimize import lsq_linear
 from support.cases.nlp import parts
+from support.problems.published import HS, NLP, hs_problem
 from support.problems.verdicts import read
 
 PUBLISHED = {name: {int(k): v for k, v in of.items()} for name, of in read("collections").items()}

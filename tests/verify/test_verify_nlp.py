@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems.hs import hs_problem
 from scipy.linalg import null_space
 from scipy.optimize import lsq_linear
 from support.cases.nlp import PEER, parts, solved
 from support.problems.kkt_points import KNOWN, Known
+from support.problems.published import hs_problem
 
 from casadi_hybrid import InputError, Problem, nlpsol, verify
 from casadi_hybrid.verify import Curvature, Rejection, Relation
