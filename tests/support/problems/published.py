@@ -102,15 +102,17 @@ def read_nl(path: Path) -> dict[str, Any]:
 
 
 def build_problem(folder: str, name: str) -> dict[str, Any]:
-    """Return the problem as ``nlpsol`` takes it, with its bounds and its start."""
+    """Return the problem as ``nlpsol`` takes it, with its bounds."""
     if name in FORMULAS:
         x = ca.SX.sym("x", len(table(folder)[name]["x0"]))
         return {"x": x, **FORMULAS[name](x)}
     path = FOLDER / folder / f"{name.replace('/', '_')}.nl"
-    if path.exists():
-        return read_nl(path)
-    squares = read_nl(path.with_stem(f"{name}E"))
-    return {**squares, "f": ca.sumsqr(squares["g"]), "g": ca.SX(0, 1), "lbg": [], "ubg": []}
+    squares = not path.exists()
+    data = read_nl(path.with_name(f"{name}E.nl") if squares else path)
+    del data["x0"]
+    if squares:
+        data |= {"f": ca.sumsqr(data["g"]), "g": ca.SX(0, 1), "lbg": [], "ubg": []}
+    return data
 
 
 def build_system(folder: str, name: str) -> Problem:
