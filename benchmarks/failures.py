@@ -19,8 +19,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from problems.published import SYSTEMS
 from problems.rank_deficient import KINDS, admits, make_rank_deficient
-from problems.systems import SYSTEMS
 from reexamine import confirmed, facts
 
 from casadi_hybrid import Problem, Progress, Result, Solver

@@ -29,7 +29,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from problems.hs import HS, NLP
+from problems.published import HS, NLP
 
 from casadi_hybrid import nlpsol
 

@@ -30,7 +30,7 @@ import casadi as ca
 import numpy as np
 from hs_peers import SOLVED, align, ipopt_options, mean_ratio, recomputed
 from problems.black_box import PROBLEMS
-from problems.hs import HS, NLP
+from problems.published import HS, NLP
 
 from casadi_hybrid import nlpsol
 

@@ -31,7 +31,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
-from problems.systems import SYSTEMS, System
+from problems.published import SYSTEMS, System
 from scipy.optimize import least_squares
 
 from casadi_hybrid import Problem, Solver

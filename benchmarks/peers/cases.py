@@ -15,11 +15,9 @@ import casadi as ca
 import numpy as np
 from problems.control import FAMILIES
 from problems.hopeless import TRAPS, Trap
-from problems.hs import HS, NLP
-from problems.more import MORE, MORE_SYSTEMS
+from problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System
 from problems.relatives import RELATIVES
 from problems.squares import SQUARES
-from problems.systems import SYSTEMS, System
 
 SETS = ("hs", "more", "systems", "squares")
 # Groups, but no sets: those below are compared by commands of their own.

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from problems.squares_base import Bound, spread
+from problems.squares import Bound, spread
 
 Row = tuple[Any, float, float]
 Model = Callable[[Any], tuple[Any, Sequence[Row]]]
@@ -31,6 +31,7 @@ class Trap:
             true), "honest" (it says that it failed, where there is nothing better to say).
         f_star: least value, None where none is known.
         build: makes x, f, g and the lists lbx, ubx, lbg, ubg; new symbols at every call.
+        note: source or model.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Trap:
     good: tuple[str, ...]
     f_star: float | None
     build: Callable[[], dict[str, Any]] = field(repr=False)
+    note: str = ""
 
 
 def trap(

@@ -3,8 +3,8 @@
 import casadi as ca
 import numpy as np
 import pytest
-from problems.hs import hs_problem
 from support.cases.nlp import CASES, hock_schittkowski, solved
+from support.problems.published import hs_problem
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.solver.record.record import IterationRecord

@@ -5,10 +5,10 @@ import itertools
 import casadi as ca
 import numpy as np
 import pytest
-from problems.hs import HS, NLP
 from support.cases.core import warm
 from support.cases.nlp import CASES, parts, solved
 from support.judges.kkt import Judge
+from support.problems.published import HS, NLP
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver

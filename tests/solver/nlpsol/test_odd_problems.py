@@ -5,8 +5,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from problems.hs import hs_problem
 from support.cases.nlp import hock_schittkowski, solved
+from support.problems.published import hs_problem
 
 from casadi_hybrid import nlpsol, verify
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import casadi as ca
-from problems.hs import hs_problem
 from support.judges.kkt import INF
+from support.problems.published import hs_problem
 
 from casadi_hybrid import nlpsol
 
