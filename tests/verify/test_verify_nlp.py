@@ -15,7 +15,6 @@ from scipy.optimize import lsq_linear
 from support.cases.nlp import PEER, hock_schittkowski, solved
 from support.cases.watched import Distance
 from support.problems.kkt_points import KNOWN, Known
-from support.problems.published import hs_problem
 
 from casadi_hybrid import InputError, Problem, nlpsol, verify
 from casadi_hybrid.verify import Curvature, Rejection, Relation
