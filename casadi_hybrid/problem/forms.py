@@ -18,8 +18,8 @@ import numpy as np
 from casadi_hybrid.utils.errors import InputError, last_line, suggest
 
 _KEYS = ("x", "p", "f", "g")
+# Largest number of bytes of a header line of an ``.nl`` file.
 _LINE = 1000
-"""Largest number of bytes of a header line of an ``.nl`` file."""
 _FORMS = (
     "a dictionary with 'x', 'p', 'f', 'g', a ca.Function (x, p) → (f, g), a ca.NlpBuilder, or the "
     "name of a file with one"

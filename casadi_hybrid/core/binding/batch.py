@@ -21,8 +21,8 @@ from casadi_hybrid.utils.arrays import address
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.threads import share_out
 
+# Shares of a thread: solves differ in time.
 _PIECES = 8
-"""Shares of a thread: solves differ in time."""
 
 
 class Rows:

@@ -119,8 +119,8 @@ class PythonFunctions:
                 self._end(broken)
 
 
+# ``skipped``: True if one was not evaluated in this thread.
 _callbacks = threading.local()
-"""``skipped``: True if one was not evaluated in this thread."""
 
 
 def time_callbacks(functions: Functions) -> None:

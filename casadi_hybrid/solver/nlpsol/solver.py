@@ -41,10 +41,10 @@ else:
     oracles = LateModule("casadi_hybrid.solver.nlpsol.oracle")
     stored = LateModule("casadi_hybrid.solver.nlpsol.text")
 
+# Blocks that a mapping names, if not those of the argument's last letter.
 _BLOCKS = {"x0": "x", "lam_x0": "x", "lam_g0": "c"}
-"""Blocks that a mapping names, if not those of the argument's last letter."""
+# Share of the time of a call in which steps may begin; the rest is for the answer.
 _SOLVING = 0.9
-"""Share of the time of a call in which steps may begin; the rest is for the answer."""
 
 
 def _itself(solver: Any, _memo: Any = None) -> Any:

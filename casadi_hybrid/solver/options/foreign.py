@@ -89,8 +89,8 @@ _COUNTERPARTS = {
 _SAME_NAME = """
     tol max_iter hessian_approximation constr_viol_tol dual_inf_tol compl_inf_tol mu_init bound_push
     constr_mult_init_max max_soc"""
+# IPOPT's options with a counterpart here.
 _IPOPT = _by_name(_COUNTERPARTS) | {name: name for name in _SAME_NAME.split()}
-"""IPOPT's options with a counterpart here."""
 # Promises on f and g, printing, and the point of a warm start, which is taken as it is here.
 _SILENT = """
     check_derivatives_for_naninf grad_f_constant hessian_constant inf_pr_output jac_c_constant
