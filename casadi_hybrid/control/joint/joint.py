@@ -119,8 +119,8 @@ class Joint(TranscribedProblem):
         model: of the first part.
     """
 
+    # True if a part begins when the one before it ends.
     in_turn: ClassVar[bool] = False
-    """True if a part begins when the one before it ends."""
 
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
@@ -164,6 +164,7 @@ class Joint(TranscribedProblem):
         """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
+            # Bounds follow parameters of all parts, so they are set once at the end.
             view = replace(program.part(f"{label}/"), following=None)
             initial = state if self._begins(label) else None
             values = self.parameters_of(label, parameters)
@@ -214,6 +215,7 @@ class Joint(TranscribedProblem):
             for name, block in self.program.part(f"{label}/").parameters.items():
                 common = block.role.kind != "initial" or self._begins(label)
                 if common and name not in self.own[f"{label}/"]:
+                    # A derivative by a common parameter is the sum over its places in all parts.
                     places.setdefault(name, {})[label] = block.where
         together: dict[str, dict[str, Array]] = {label: {} for label in self.parts}
         for name, by_part in places.items():

@@ -92,6 +92,7 @@ class Scenarios(Joint):
         labels = list(self.parts)
         for j, label in enumerate(labels[1:], start=1):
             for k in range(self.ocp.intervals):
+                # Equations to all earlier twins would be linearly dependent: one is enough.
                 twin = next((other for other in labels[:j] if self._alike(other, label, k)), None)
                 if twin is None:
                     break
@@ -136,6 +137,7 @@ class Scenarios(Joint):
         signal = self.ocp.given[name]
         columns = self.ocp.intervals + 1 if signal.varying else 1
         course = matrix(value, signal.size, columns, f"value of {name!r}")
+        # Non-anticipativity: only columns observed before the interval k distinguish.
         return course[:, :k] if signal.varying else course
 
 

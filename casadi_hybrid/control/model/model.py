@@ -39,6 +39,7 @@ class Moves:
     def algebraic(self) -> ca.Function:
         """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
         x, z, u, p, t = self.equations.sx_in()
+        # CasADi's rootfinder solves for its first argument.
         rows = ca.Function("equations", [z, x, u, p, t], [self.equations(x, z, u, p, t)])
         return ca.rootfinder("algebraic", "newton", rows, {"abstol": 1e-12})
 
@@ -242,6 +243,7 @@ class Model:
         for signals in other.signals.values():
             for name in signals.keys() & limits.keys():
                 lower, upper = limits[name]
+                # A number replaces the expression: the limit no longer follows parameters.
                 moved = None, None
                 signals[name] = replace(signals[name], lower=lower, upper=upper, moved=moved)
         other.__dict__.pop("limiting", None)
@@ -261,6 +263,7 @@ class Model:
             parameters[name] = Signal.of(name, s.size, unit=s.unit, varying=True)
         other.signals = {**self.signals, "parameter": parameters, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
+        # The window's own step moves the states: these rates are never used.
         other.discrete = other.closed = False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
         other._forget()
@@ -276,6 +279,7 @@ class Model:
                 if limit is None:
                     columns.append(ca.DM(value))
                 else:
+                    # A scalar expression holds for all entries.
                     columns.append(ca.repmat(limit, signal.size // limit.numel(), 1))
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
@@ -344,6 +348,7 @@ class Model:
                 f"{self.name} has {unknown} algebraic states and {equations.numel()} rows of "
                 "equations; it takes as many"
             )
+        # Structural rank: ∂g/∂z is singular for all values, a DAE of index above 1.
         if ca.sprank(ca.jacobian(equations, self.stacked("algebraic"))) < unknown:
             warn(
                 f"the equations of {self.name} do not determine its algebraic states, so the index "
@@ -414,5 +419,6 @@ class Model:
     def _forget(self, kind: str = "") -> None:
         if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
+        # What cached properties hold is stale after a declaration.
         for cached in ("moves", "limiting", "_places"):
             self.__dict__.pop(cached, None)

@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
 Places = Mapping[str, slice]
 Values = Mapping[str, Any]
+# A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1].
 Guess = Any
-"""A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,7 @@ def number(values: Array) -> Any:
 
 
 def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
-    """Return numbers as a new array; refuse None, text and expressions.
-
-    The message about a ``limit`` has a hint.
-    """
+    """Return numbers as a new array; refuse None, text and expressions."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         hint = "; for a limit on the other side state another constraint" if limit else ""
@@ -295,16 +292,14 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
 
 
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
-    """Return a guess at each fraction of the horizon, one column for each.
-
-    The guess of a ``held`` control may have a column an interval; the last one is repeated.
-    """
+    """Return a guess at each fraction of the horizon, one column for each."""
     if callable(guess):
         try:
             points = [guess(s) for s in fractions.tolist()]
         except Exception as error:
             raise NumberError(f"{what} raised {in_a_sentence(error)}") from error
         return _stacked(points, size, what)
+    # The guess of a held control may have a column an interval: the last one is repeated.
     if held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
         values = np.atleast_2d(np.asarray(guess))
         if values.shape[0] == size:
@@ -333,16 +328,14 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
 
 
 def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
-    """Return an expression of these columns of symbols and no others, as ``ca.SX``.
-
-    ``unknown`` ends the sentence about another symbol.
-    """
+    """Return an expression of these columns of symbols and no others, as ``ca.SX``."""
     try:
         value = ca.SX(value)
     except (NotImplementedError, TypeError):
         raise InputError(
             f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
         ) from None
+    # Only a function knows its free symbols. `unknown` ends the sentence about one of them.
     free = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
     if free:
         names = {symbol.name() for column in arguments for symbol in ca.symvar(column)}
