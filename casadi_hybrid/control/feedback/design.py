@@ -130,6 +130,7 @@ def design(
     m, E, N = len(plant.B), plant.lift, plant.kernel
     R = covariance(noise, m)
     values, vectors = np.linalg.eigh(R)
+    # Directions whose variance is above `quiet`² and above rounding.
     loud = vectors[:, values > max(floor, ROUNDING * values[-1])]
     C = _cancellation(plant)
     K = E.T @ plant.H @ E + C
@@ -145,6 +146,7 @@ def _cancellation(plant: Geometry) -> Matrix:
     """Return C: zero if the least cost is convex in the constraints, else a C that makes it so."""
     Q = plant.lift.T @ plant.H @ plant.lift
     metric = np.linalg.inv(plant.B @ plant.B.T)
+    # Generalized eigenvalues: the curvature in the metric of the least norm.
     curvatures = eigh(Q, metric, eigvals_only=True)
     if curvatures[0] > 1e-6 * np.abs(curvatures).max() > 0:
         return np.zeros_like(Q)

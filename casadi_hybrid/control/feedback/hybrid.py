@@ -111,6 +111,7 @@ class HybridFeedback:
         """
         B = self.sensitivity
         slope = self.slope(u0)
+        # Least squares: min ‖∇f + Bᵀπ‖, the same for every split.
         pi = np.asarray(-np.linalg.solve(B @ B.T, B @ slope), dtype=np.float64)
         return HybridState(State(u0, pi, np.zeros_like(pi), pi))
 
@@ -145,6 +146,7 @@ class HybridFeedback:
         if self.reads == "sensors":
             measured, modelled = measured + modelled, np.zeros((m, m))
         curvature = H + B.T @ (measured @ sensitivity + modelled @ B)
+        # The law linearized at the fixed point, rows u and π; the memory drops out of z by using π.
         A = np.block([[np.eye(n) - P @ curvature, -P @ B.T], [D @ sensitivity, np.eye(m)]])
         G = np.vstack((-P @ B.T @ measured, D))
         # The model's h̃ moves with the fixed point.

@@ -12,6 +12,7 @@ from casadi_hybrid.control.solution import drawing as common
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
+# Styles by word of the legend, in addition to the entry's colour.
 _LOOKS: dict[str, dict[str, Any]] = {
     "true": {},
     # Behind the curves and paler, since they may be many.
@@ -19,7 +20,6 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "estimate": {"color": PALETTE[7], "linestyle": ":", "linewidth": 1.3},
     "limit": common.LIMIT,
 }
-"""Styles by word of the legend, in addition to the entry's colour."""
 
 
 def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:

@@ -92,6 +92,7 @@ class Summary(ByName):
         values = column[indices]
         worst = int(indices[np.argmax(values)])
         quantiles = tuple(np.quantile(values, QUANTILES).tolist())
+        # ddof=1: the unbiased estimate from a sample.
         mean, std = float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else 0.0
         seed = self.trials[worst].seed
         return Statistic(values.size, mean, std, quantiles, float(column[worst]), seed)

@@ -276,6 +276,7 @@ class Run(ByName):
         }
         excesses = []
         for name in self.states:
+            # Judged as an excess over the limit 0.
             rows = np.abs(errors[name])
             ones = np.ones(rows.shape[0])
             _, _, scale, unit = self.limits.get(name, (None, None, ones, ""))

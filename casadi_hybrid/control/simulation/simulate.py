@@ -117,6 +117,7 @@ def simulate(
             f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
         )
     check_links(wiring, controller, estimator)
+    # Three independent streams: another dropout leaves the noise as it was.
     seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     sensor_random, process_random, loss_random = map(np.random.default_rng, seeds)
     sensor_factor = factor(covariance_of(noise, wiring.measured, "noise"))
@@ -138,6 +139,7 @@ def simulate(
     for k in bar.tqdm(range(steps), "closed loop", disable=None if progress else True):
         t = time + k * wiring.period
         x = disturbed(k, t, x)
+        # Sensors see the control that has acted until now, not the one that is to be computed.
         y = wiring.measure(x, np.zeros(0) if before is None else before, t)
         # Both are drawn at every step: a loss does not move the noise of later steps.
         y, lost = y + draw(sensor_random, sensor_factor), loss_random.random() < dropout

@@ -31,18 +31,18 @@ from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import one_of
 from casadi_hybrid.utils.matrices import Buffered
 
+# Tolerance of the independent integrations, relative and in units of the scale.
 TOLERANCE = 1e-11
-"""Tolerance of the independent integrations, relative and in units of the scale."""
 
+# Error of a state, in units of the scale, that a solution reports.
 COARSE = 1e-2
-"""Error of a state, in units of the scale, that a solution reports."""
 
+# Times in an interval at which limits are checked by default, its middle among them.
 POINTS = 11
-"""Times in an interval at which limits are checked by default, its middle among them."""
 
 _EVALUATIONS = 20_000
+# Excess between grid points, in units of the scale, that a solution reports.
 NOTED = 1e-4
-"""Excess between grid points, in units of the scale, that a solution reports."""
 
 SHOWN = 3
 INTEGRATORS = ("DOP853", "cvodes", "idas")
@@ -137,6 +137,7 @@ def residual(dense: Dense, n: int) -> Samples:
     """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval."""
     model = dense.ocp.model
     _continuous(dense, "residual")
+    # Midpoints: at the points of a collocation the residual is zero.
     k, s = dense.each((np.arange(n) + 0.5) / n)
     columns, scale = dense.columns(k, s), model.limits("state", "scale")[:, None]
     gap = (dense.interpolant.slopes(k, s) - dense.rates(columns)) / scale
@@ -159,6 +160,7 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
     start = dense.X[:, 0]
     for k in range(dense.N):
         try:
+            # From the trajectory's own grid point: an unstable model would amplify earlier errors.
             exact = flow(k, start if whole else dense.X[:, k])
         except RuntimeError:  # the integration broke down
             exact = np.full((scale.size, n + 1), np.nan)
@@ -192,13 +194,11 @@ def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
 
 
 def violation(dense: Dense, n: int) -> Violations:
-    """Return the excess over hard limits between grid points.
-
-    Times are the midpoints of n equal parts of each interval, and three in each gap between the
-    points at which the method holds limits.
-    """
+    """Return the excess over hard limits between grid points."""
     ocp, model = dense.ocp, dense.ocp.model
     nodes = np.unique([0.0, *ocp.method.inner_points, *ocp.method.nodes, 1.0])
+    # Three times in each gap between the points where limits hold, where the excess is largest;
+    # and the midpoints of n equal parts.
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
@@ -222,13 +222,11 @@ def violation(dense: Dense, n: int) -> Violations:
 
 
 def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Excess]:
-    """Return the largest violation of each limit and end condition at a point, the worst first.
-
-    The rows of the dynamics are left out: the cause of a failure is a statement of the user.
-    """
+    """Return the largest violation of each limit and end condition at a point, the worst first."""
     units, violations = units_of(ocp, program), []
     for key, values, lower, upper, blocks in program.sides(x, program.at(x)[1]):
         for name, block in blocks.items():
+            # Not the dynamics: the cause of a failure is a statement of the user.
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
                 limits = Limits(block.read(lower), block.read(upper), block.scale, units[name])
@@ -294,6 +292,7 @@ def active(
     sides = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
     by_name: dict[str, Array] = {}
     for (_, values, lower, upper, blocks), multipliers in zip(program.sides(*at), lam, strict=True):
+        # A limit is active by its multiplier, or by a distance of 10·tol.
         touched = np.isin(active_sides(values, lower, upper, multipliers, 10 * tol), sides)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
@@ -324,6 +323,7 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
                 raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
             slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
+            # In s from 0 to 1, as dx/ds = dt·f.
             return np.asarray(dt * slope)
 
         if not np.isfinite(start).all():
@@ -356,14 +356,12 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
 
 
 def warning(excesses: Sequence[Excess], finer: str) -> str:
-    """Return the excess between grid points and its remedy, in sentences; else nothing.
-
-    ``finer`` is the call of the method with more inner points, empty if it takes none.
-    """
+    """Return the excess between grid points and its remedy in sentences; else nothing."""
     if not excesses:
         return ""
     more = f", and {len(excesses) - SHOWN} more" if len(excesses) > SHOWN else ""
     sentence = f"But between the grid points {', '.join(map(str, excesses[:SHOWN]))}{more}."
+    # `finer` is the call with more inner points; empty if the method takes none.
     if not finer:
         return sentence
     return (

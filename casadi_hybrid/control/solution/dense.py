@@ -90,9 +90,11 @@ class Dense:
         """
         times = np.asarray(times, dtype=float).ravel()
         first, last = self.times[0], self.times[-1]
+        # Times computed by a user may miss the ends by rounding.
         slack = 1e-9 * (last - first)
         if not ((times >= first - slack) & (times <= last + slack)).all():
             raise InputError(f"times must be from {first:g} to {last:g}, the horizon")
+        # A grid point belongs to the interval that begins there, the last one to the last interval.
         k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, self.N - 1)
         s = (times - self.times[k]) / np.diff(self.times)[k]
         return k, np.clip(s, 0.0, 1.0)
@@ -106,6 +108,7 @@ class Dense:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
         u, x = self.controls(k, s), self.interpolant.states(k, s)
+        # A reference holds after its grid point; the one at the end has a column of its own.
         p = self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)]
         return Columns(x, self.interpolant.algebraic(k, s, x, u, p, t), u, p, t)
 

@@ -17,17 +17,17 @@ from casadi_hybrid.control.transcription.statement import moved_to
 from casadi_hybrid.utils.errors import InputError, warn
 from casadi_hybrid.utils.inputs import count, positive
 
+# Largest number of parts into which an interval is cut in a round.
 _PIECES = 4
-"""Largest number of parts into which an interval is cut in a round."""
 
+# The next round aims at this part of the tolerance.
 _AIM = 0.5
-"""The next round aims at this part of the tolerance."""
 
+# Largest distance of two trajectories of one kind, in changes of a state over an interval.
 _APART = 2.0
-"""Largest distance of two trajectories of one kind, in changes of a state over an interval."""
 
+# Rejected meshes in a row before the refinement stops.
 _TRIES = 2
-"""Rejected meshes in a row before the refinement stops."""
 
 
 @dataclass(frozen=True)
@@ -256,10 +256,8 @@ def _by_mesh(ocp: OptimalControl) -> str:
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
-    """Name the state and time of the largest jump to a trajectory of another kind; else nothing.
-
-    Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
-    """
+    """Name the state and time of the largest jump to a trajectory of another kind; else nothing."""
+    # In fractions of the duration; a free duration counts as a state.
     fractions = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (mesh.solution.sampled(fractions) for mesh in (old, new))
     model, free = old.ocp.model, old.ocp.free_duration
@@ -273,6 +271,7 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
         compared["duration"] = (gap, times, scale, model.time_unit)
     ratios = {}
     for name, (gap, rows, scale, _) in compared.items():
+        # The coarse trajectory may be off by its error and by its resolution.
         allowed = _APART * np.abs(np.diff(rows)).max() + 10.0 * old.round.error * scale[:, None]
         ratios[name] = np.abs(gap) / allowed
     name = max(ratios, key=lambda name: ratios[name].max())

@@ -76,6 +76,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
         )
     block = known(name, program.parameters, "parameter")
     sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
+    # A row for each part that has this parameter; derivatives by all of them add up.
     places = program.together.get(name, block.where[None])
     of_x, of_f = of_unknowns(sensitivities, solution, places.ravel())
     of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)

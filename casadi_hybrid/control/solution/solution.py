@@ -444,6 +444,7 @@ class Solution(Ended):
                 if block.stride:
                     at, point = np.divmod(np.arange(block.shape[1]), block.stride)
                     rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
+                    # Costates are pointwise; multipliers of limits are parts of an integral.
                     if dual and block.role.kind != "dynamics" and block.shape[1] > 1:
                         rows = rows * ratio[at]
                 target[block.where] = rows.ravel(order="F")
@@ -454,6 +455,7 @@ class Solution(Ended):
         x0 = moved("variables", self.x, program.x0.copy(), dual=False)
         start = {"x0": program.with_x0(x0).with_start(values).x0}
         if alike:
+            # An incomplete set of multipliers would lead away from the solution.
             start["lam_x0"] = moved("variables", self.lam_x, np.zeros(program.n), dual=True)
             start["lam_g0"] = moved("constraints", self.lam_g, np.zeros(program.m), dual=True)
         return start

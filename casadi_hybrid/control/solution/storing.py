@@ -18,12 +18,12 @@ from casadi_hybrid.control.transcription.program import BOUNDS, KINDS, Program
 from casadi_hybrid.utils.errors import InputError, in_a_sentence
 from casadi_hybrid.utils.output.files import npz_path
 
+# Version of the layout of the file.
 VERSION = 3
-"""Version of the layout of the file."""
+# Key of an array among the texts of a file.
 _ARRAY = "array of this file"
-"""Key of an array among the texts of a file."""
+# Difference of values of a program, in its scales, due to rounding and integrators.
 SAME = 1e-6
-"""Difference of values of a program, in its scales, due to rounding and integrators."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,7 @@ class Saved(ByName):
 
 
 def packed(path: str | Path, key: str, content: Any) -> Path:
-    """Write dictionaries and lists, under a key, with the arrays in them to one file.
-
-    A missing suffix is added.
-    """
+    """Write dictionaries and lists, and the arrays in them, to one file under a key."""
     arrays: dict[str, Any] = {}
 
     def named(array: Any) -> dict[str, str]:
@@ -139,6 +136,7 @@ def packed(path: str | Path, key: str, content: Any) -> Path:
         arrays[name] = array
         return {_ARRAY: name}
 
+    # JSON calls `named` for arrays alone, which become entries of the archive: no pickles.
     arrays[key], target = np.array(json.dumps(content, default=named)), npz_path(path)
     np.savez_compressed(target, **arrays)
     return target
