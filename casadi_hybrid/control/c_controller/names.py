@@ -180,6 +180,7 @@ class Softened:
                 other, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
             )
             files = [f for f in export.files if not f.startswith(_SHARED)]
+            # The softened problem is used by the controller alone, which has the memory.
             files = [f for f in files if not f.endswith("_static.c")]
             for file in files:
                 shutil.copyfile(Path(other) / file, folder / file)
@@ -195,6 +196,7 @@ class Softened:
         g = common(program.constraints, soft.constraints)
         labels, blocks = zip(*self.amounts, strict=True)
         sizes = [block.where.size for block in blocks]
+        # A limit of several parts has one name; dict.fromkeys keeps the order.
         names = quantities([(label, 1, "", "") for label in dict.fromkeys(labels)], "limit")
         begins = {quantity.name: quantity.at for quantity in names}
         tables = {

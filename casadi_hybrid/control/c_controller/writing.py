@@ -93,6 +93,7 @@ def export_law(
     for file, text in texts.items():
         (target / file).write_text(text, encoding="utf-8")
     readme = target / "README.md"
+    # The template's two parts go before the solver's section and into its table of files.
     section, rest = _filled("README.md", words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
     page = page.replace("| `main.c` | an", f"{rest}| `main.c` | of the solver alone: an")

@@ -95,6 +95,7 @@ class Filter:
         A = np.eye(n + free)
         A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         estimate = self.estimate(at)
+        # F(ξ̂) + A (m − ξ̂): linear around the window's estimate, not around m.
         mean = np.concatenate((after.ravel(), estimate[n:])) + A @ (now.mean - estimate)
         return Gaussian(mean, _symmetric(A @ now.covariance @ A.T + self.process))
 

@@ -209,6 +209,7 @@ class Estimator:
     def _now(self, time: float | None) -> float:
         expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
+        # The linearized step has one fixed length.
         if self.records and abs(now - expected) > 1e-6 * self.period:
             raise InputError(
                 f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
@@ -304,6 +305,7 @@ class EKF(Estimator):
         control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
         now, estimate = self._now(time), self._last
         if self.records:
+            # Predict with the control over the period that ends now, then correct.
             before = self._place(estimate.mean, control, self.records[-1].time, y)
             estimate = self._filter.moved(before, estimate)
         estimate = self._filter.measured(self._place(estimate.mean, control, now, y), estimate)

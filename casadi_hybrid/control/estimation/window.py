@@ -65,6 +65,7 @@ class Memory:
     def references(self, model: Model) -> dict[str, Array]:
         """Return the references of the window's problem by name."""
         references = {}
+        # The control after the last point is not known yet: the last one is kept.
         after = np.hstack((self.before[:, 1:], self.before[:, -1:]))
         for name, where in model.places("control").items():
             references[name], references[name + HELD] = self.before[where], after[where]

@@ -229,6 +229,7 @@ def measure(
         controller.step(errors[t] + L @ draw((m, k)))
         if walk.any():
             disturbance += walk @ draw((m, k))
+    # All steps of all runs are samples of one stationary distribution.
     u = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
     h = errors[settle:].swapaxes(0, 1).reshape(m, -1)
     covariances = np.cov(u).reshape(n, n), np.cov(h).reshape(m, m)

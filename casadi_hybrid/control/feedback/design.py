@@ -138,6 +138,7 @@ def design(
     primal = E @ np.linalg.solve(K, E.T)
     if N.size:
         primal = primal + N @ np.linalg.solve(plant.inside, N.T)
+    # All of M in the augmented channel; with_split moves a share into the memory.
     correction = Correction(C + rho * K, np.zeros((m, m)), (1 - rho) * primal, (1 - rho) * K)
     return FeedbackDesign(plant, R, rho, loud @ loud.T, correction, C).with_split(split)
 

@@ -69,6 +69,7 @@ def geometry(sensitivity: Any, hessian: Any) -> Geometry:
             "it must be positive there: add a cost on these inputs"
         )
     pinv: Any = np.linalg.pinv(B)
+    # E = B† − N (NᵀHN)⁻¹ NᵀH B†; without a kernel B† = B⁻¹ is the only lift.
     lift = pinv - N @ np.linalg.solve(inside, N.T @ H @ pinv) if n > m else pinv
     return Geometry(B, H, N, lift, inside)
 

@@ -30,14 +30,8 @@ from casadi_hybrid.utils.errors import InputError, suggest
 class JointSolution(Ended):
     """Solution for several horizons: ``solution["ascent"]["speed"]``.
 
-    Attributes:
-        parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
-            the multipliers of its own rows.
-        program: of all parts, with the values of the solve.
-        x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
-        objective: the (weighted) sum of the costs.
-        stats: the solver's.
-        explanation: reasons in sentences if the point is no solution.
+    Each of ``parts`` is a :class:`~casadi_hybrid.control.Solution` with its own costs and
+    multipliers.
     """
 
     parts: Mapping[str, Solution]
@@ -103,21 +97,13 @@ class JointSolution(Ended):
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
+        # Rows that join parts belong to none of them.
         blocks = {name: b for name, b in self.program.constraints.items() if not b.part}
         return {name: b.read(self.lam_g, dual=True).ravel() for name, b in blocks.items()}
 
 
 class Joint(TranscribedProblem):
-    """Parts with names in one program; base class of phases and scenarios.
-
-    Args:
-        parts: optimal control problems by name.
-        name: for messages.
-        solver: options of :func:`casadi_hybrid.nlpsol`.
-
-    Attributes:
-        model: of the first part.
-    """
+    """Parts with names in one program; base class of phases and scenarios."""
 
     # True if a part begins when the one before it ends.
     in_turn: ClassVar[bool] = False
@@ -135,6 +121,7 @@ class Joint(TranscribedProblem):
         self.parts = dict(parts)
         self.prefixed: dict[str, OptimalControl] = {f"{label}/": parts[label] for label in parts}
         self.own = {prefix: {} for prefix in self.prefixed}
+        # Of the first part: its state is the measured one.
         self.model = next(iter(parts.values())).model
         self.name = name
         self.options = by_name(solver, "solver")

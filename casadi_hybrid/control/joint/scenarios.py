@@ -80,6 +80,7 @@ class Scenarios(Joint):
             raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
         self.scenarios = own
         self.own = {f"{label}/": values for label, values in own.items()}
+        # The weights add up to one: the cost is an expectation.
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
@@ -118,6 +119,7 @@ class Scenarios(Joint):
         if k < self.shared:
             return True
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
+        # Values that are the same object need no comparison, functions of time among them.
         differ = [name for name in self.ocp.given if a[name] is not b[name]]
         moving = [name for name in differ if callable(a[name]) or callable(b[name])]
         for name in differ:

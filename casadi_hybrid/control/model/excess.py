@@ -83,6 +83,7 @@ def in_unit(value: float, unit: str) -> str:
 
 def quotient(unit: str, per: str) -> str:
     """Return the unit of a slope."""
+    # m/s/kg/m would be ambiguous.
     divisor = f"({per})" if set(per) & set("/ *") else per
     return f"{unit or 1}/{divisor}" if per else unit or "1"
 

@@ -232,6 +232,7 @@ class Model:
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             setattr(other, name, value.copy() if isinstance(value, dict) else value)
+        # Signals lie one level deeper than the other dictionaries.
         other.signals = {kind: signals.copy() for kind, signals in self.signals.items()}
         return other
 
@@ -260,6 +261,7 @@ class Model:
         parameters = {n: replace(s, needed=False) for n, s in self.signals["parameter"].items()}
         controls = self.signals["control"]
         for name, s in controls.items():
+            # Known controls of the past are references of a window.
             parameters[name] = Signal.of(name, s.size, unit=s.unit, varying=True)
         other.signals = {**self.signals, "parameter": parameters, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
@@ -300,17 +302,10 @@ class Model:
     def vector(
         self, kind: str, values: Any, what: str, default: Any = None, *, lost: bool = False
     ) -> Any:
-        """Return a new column of values for all quantities of a kind, from a column or by name.
-
-        Args:
-            kind: ``state``, ``control``, ….
-            values: a column of all entries, a dictionary by name, or a :class:`Steady`.
-            what: the argument, for messages.
-            default: column with the values of other names; without it all names are required.
-            lost: True if a column may have NaN.
-        """
+        """Return a new column of all quantities of a kind, from a column or by name."""
         places = self._places[kind]
         total = next(reversed(places.values())).stop if places else 0
+        # A Steady has its values in .states and .controls.
         values = getattr(values, f"{kind}s", values)
         if not isinstance(values, dict | Mapping):
             entries = flat(values, what)
@@ -322,6 +317,7 @@ class Model:
             if not lost and np.isnan(entries).any():
                 raise NumberError(f"{what} has a NaN; give numbers")
             return entries
+        # Names left out keep the default; without one all are required.
         full = np.zeros(total) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
             where = known(name, places, kind)
@@ -393,6 +389,7 @@ class Model:
                     "of the two instead"
                 )
                 moved[k] = ca.vec(expression(limit, f"{side} of {name!r}", [symbols], unknown))
+                # Evaluated at the declared parameters: the bound of a program without other values.
                 p = np.concatenate([np.zeros(0), *(self.values[n] for n in names)])
                 values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
         signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))

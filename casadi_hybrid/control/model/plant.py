@@ -189,6 +189,7 @@ def first_guess(model: Model, kind: str) -> Array:
     """Return the guesses of all of a kind at the beginning of a horizon, one below the other."""
     parts = [np.zeros(0)]
     for name, signal in model.signals[kind].items():
+        # A guess may be a function of s, or have a column a grid point: take the first.
         value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
         if value.ndim == 2 or value.size not in (1, signal.size):
             value = value[..., :1]

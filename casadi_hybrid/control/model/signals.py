@@ -163,6 +163,7 @@ def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
 def flat(value: Any, what: str, *, limit: bool = False) -> Array:
     """Return numbers as one column; refuse a matrix, whose order is ambiguous."""
     values = numbers(value, what, limit=limit)
+    # NumPy stacks rows, CasADi columns.
     if values.size > max(values.shape, default=1):
         raise InputError(
             f"{what} has the shape {values.shape}; give {values.size} numbers; A.ravel(order='F') "
@@ -207,6 +208,7 @@ def column(value: Any, size: int, what: str, *, limit: bool = False) -> Array:
 
 
 def _no_list_of_one(value: Any, read: Array, size: int, what: str) -> None:
+    # More likely a forgotten entry than a number for all.
     if read.shape == (1,) and size > 1 and isinstance(value, list | tuple | np.ndarray):
         raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
 
@@ -346,4 +348,5 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 
 def between(fractions: Array, taus: Array) -> Array:
     """Return the fractions of the horizon at fractions ``taus`` of each interval."""
+    # Interval by interval, as the columns of a block.
     return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

@@ -63,6 +63,7 @@ class RungeKutta:
                 "Collocation(), or MultipleShooting(Integrator('idas'))"
             )
         x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
+        # Equal steps in s, the fraction of the interval.
         h = 1.0 / self.steps
 
         # In the fraction s of the interval: dx/ds = dt·f, and the integrand is a further state.

@@ -221,6 +221,7 @@ class MPC:
         if lagged and self._applied is not None:
             slices = self._one.model.places("control")
             before = {name: self._applied[slices[of]] for name, of in lagged.items()}
+            # A user's value of a previous control counts.
             parameters = {**before, **parameters}
         request, flaw = self._request(x, at, parameters)
         self._time, acts = at, request.at

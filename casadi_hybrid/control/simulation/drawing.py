@@ -88,6 +88,7 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
 def _limits(ax: Any, limit: Any, values: Any, times: Array) -> None:
     """Draw limits that are near the curve; a far one would make it flat."""
     least, most = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    # A constant curve has no range of its own: its size stands in.
     room = 1.5 * max(most - least, 1e-9 * max(abs(most), abs(least), 1.0))
     pairs = np.stack((limit.lower, limit.upper), axis=1)
     for bound in np.unique(np.concatenate(pairs), axis=0):

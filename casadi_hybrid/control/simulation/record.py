@@ -202,6 +202,7 @@ class Recorder:
         wiring, K = self.wiring, len(self._steps)
         rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
         applied, answers, end = rows["applied"], rows["answer"], time + K * wiring.period
+        # A state that is not finite ends the run and is not shown: NaN.
         rows["x"].append(None if self.stopped else x)
         rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
@@ -210,11 +211,13 @@ class Recorder:
         if controls is None:
             controls = {"u": slice(0, applied[-1].size)}
         states = Table(wiring.states, _matrix(rows["x"]), times)
+        # Outputs at a time see the control before it, path constraints the one after it.
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         paths = _path_record(answers, states, held, named=wiring.model is not None)
         limits = self._limits_at(times, paths.limits)
         status = [_status(answer) for answer in answers]
+        # An answer without `success` has it by its status.
         decided = [word not in (LAST_PLAN, FALLBACK, DEFAULT) for word in status]
         success = [getattr(a, "success", d) for a, d in zip(answers, decided, strict=True)]
         return Run(
@@ -322,6 +325,7 @@ def _path_record(answers: Sequence[Any], states: Table, held: Table, *, named: b
         return PathRecord({}, {}, (), (), {})
     # `held`: controls before the first step, in the K steps, and the last once more.
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
+    # A step that states no problem is judged by the last one stated.
     latest = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]
     programs = [program.part(prefix) for _, program, _ in latest]
     paths: dict[str, Constraint] = {}

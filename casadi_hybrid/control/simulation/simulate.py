@@ -129,10 +129,12 @@ def simulate(
     compute = _controller(controller, parameters if callable(parameters) else values)
     of_model = {name: v for name, v in values.items() if name in getattr(estimator, "takes", ())}
     record = Recorder(plant, wiring, limits, cost, estimator)
+    # A queue as long as the delay: what comes out now was computed `delay` steps ago.
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
             part.reset()
+    # After reset(), which forgets it.
     if u0 is not None and hasattr(controller, "applied"):
         controller.applied = wiring.u0
     x, before, applied, state = wiring.x0, wiring.u0, None, None
@@ -188,6 +190,7 @@ def _controller(controller: Any, parameters: Any) -> Callable[[Array, float], An
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
+    # The control due now, else the one that holds, else zero.
     for control in (due, before, None if command is None else np.zeros(command.size)):
         if control is not None:
             return control

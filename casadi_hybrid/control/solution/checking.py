@@ -54,20 +54,13 @@ class Errors(ByName):
 
     ``print(errors)`` shows the largest, where and when. ``errors["speed"]`` is the largest distance
     in each interval, in the state's unit. Infinite if the integration broke down.
-
-    Attributes:
-        ends: distance at the end of each interval, states × intervals, divided by the scale.
-        between: the largest distance inside of each interval, likewise.
-        rows: the larger of both by name, in physical units.
-        times: of the grid points.
-        units: of the states by name, and of ``time``.
     """
 
-    ends: Array
-    between: Array
-    rows: Mapping[str, Array]
+    ends: Array  # at the ends of intervals, states × intervals, divided by the scale
+    between: Array  # the largest inside of each interval, likewise
+    rows: Mapping[str, Array]  # the larger of both by name, in physical units
     times: Array
-    units: Mapping[str, str]
+    units: Mapping[str, str]  # of the states, and of `time`
 
     def __repr__(self) -> str:
         """The largest error, its state, and its interval."""
@@ -99,14 +92,10 @@ class Violations(ByName):
 
     ``print(violations)`` shows the largest, its quantity and time. ``violations["speed"]`` is the
     largest in each interval, divided by the scale.
-
-    Attributes:
-        rows: by the name of the quantity or of the path constraint.
-        worst: the largest excess of each that is exceeded, the worst first.
     """
 
-    rows: Mapping[str, Array]
-    worst: tuple[Excess, ...]
+    rows: Mapping[str, Array]  # by the name of the quantity or of the path constraint
+    worst: tuple[Excess, ...]  # the largest of each that is exceeded, the worst first
 
     def __getitem__(self, name: str) -> Array:
         return np.asarray(known(name, self.rows, "limit"))
@@ -230,6 +219,7 @@ def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Exce
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
                 limits = Limits(block.read(lower), block.read(upper), block.scale, units[name])
+                # Entries of no stage have −1: shown at the start.
                 when, rows = times[np.clip(stages, 0, times.size - 1)], block.read(values)
                 _, excess = worst_excess(name, rows, limits, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
@@ -255,6 +245,7 @@ def outside(ocp: Statement, program: Program) -> str:
     free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
     for name, value in targets(ocp, program).items():
         hard = f"final {name}" in program.constraints
+        # An end value that depends on an unknown can still come within the limits.
         if hard and not ca.depends_on(ocp.ends[name], free):
             fixed.append(("end", -1, name, value[:, None]))
     sentences = []
@@ -319,6 +310,7 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
         remaining = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
+            # An explicit method never ends on a stiff model.
             if next(remaining, None) is None:
                 raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
@@ -347,6 +339,7 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     def flow(k: int, start: Array) -> Array:
         interval = dense.times[k], dense.times[k + 1] - dense.times[k]
         p = dense.P[: model.size("parameter"), k]
+        # IDAS starts from algebraic states that satisfy the equations.
         z = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         arguments = np.concatenate((dense.U[:, k], dense.V[:, k], p, interval))
         result = solve(x0=start / of_x, z0=z / of_z, p=arguments)

@@ -59,13 +59,6 @@ class Dense:
 
     The method's :class:`Interpolant` gives the states between the grid points. Controls are held or
     linear; a reference has the value of the grid point before.
-
-    Args:
-        ocp, transcription: the problem and its functions.
-        x, p: the point and the parameters of its program.
-
-    Attributes:
-        N: number of intervals.
     """
 
     def __init__(self, ocp: Statement, transcription: Transcription, x: Array, p: Array) -> None:
@@ -73,6 +66,7 @@ class Dense:
         self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
         self.times = T.ravel()
         self.N = self.times.size - 1
+        # The points inside are evaluated on demand: only a collocation reads them.
         self.ocp, self._inside = ocp, (transcription.points, x, p)
         self.interpolant = ocp.method.interpolant(self)
 
@@ -143,4 +137,5 @@ class Dense:
 
     def controls(self, k: Whole, s: Array) -> Array:
         """Return the controls at fractions of intervals, one column a point."""
+        # A held control has U = V.
         return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])

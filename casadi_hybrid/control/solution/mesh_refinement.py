@@ -32,25 +32,15 @@ _TRIES = 2
 
 @dataclass(frozen=True)
 class Round:
-    """One solve of a refinement.
-
-    Attributes:
-        intervals: of its mesh.
-        error: the largest distance from an independent integration, in units of the scale.
-        violation: the largest excess over a hard limit in between, in units of the scale.
-        iterations: of the solver.
-        success: True if the solver converged.
-        objective: of the solution.
-        note: reason to reject the solve: no solution, or another trajectory.
-    """
+    """One solve of a refinement."""
 
     intervals: int
-    error: float
-    violation: float
+    error: float  # largest distance from an independent integration, in scales
+    violation: float  # largest excess over a hard limit in between, in scales
     iterations: int
     success: bool
     objective: float
-    note: str = ""
+    note: str = ""  # reason to reject the solve: no solution, or another trajectory
 
     @property
     def worst(self) -> float:
@@ -299,10 +289,12 @@ def _finer(mesh: _Mesh, tolerance: float) -> Array:
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
     # An error e ∝ hᵠ falls to the aim if the interval is cut into (e / aim)^(1/q) parts.
     pieces = np.ones(error.size)
+    # Between two points a smooth trajectory exceeds a limit by O(h²).
     for values, q in ((error, ocp.method.order), (beyond, 2)):
         bad = values > tolerance
         with np.errstate(over="ignore"):
             needed = np.ceil((values[bad] / (_AIM * tolerance)) ** (1.0 / q))
+        # At most four parts, as e ∝ hᵠ holds for small h alone.
         pieces[bad] = np.maximum(pieces[bad], np.clip(needed, 2, _PIECES))
     old = ocp.fractions
     parts = [np.linspace(old[k], old[k + 1], int(pieces[k]) + 1)[:-1] for k in range(error.size)]

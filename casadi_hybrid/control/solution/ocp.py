@@ -52,6 +52,7 @@ class TranscribedProblem:
         models = {prefix: part.model for prefix, part in parts.items()}
         program = following(assembly.build(), models)
         for part in parts.values():
+            # Another term would be missing in the program.
             part.closed = part.model.closed = True
         return {
             prefix: read(p, assembly, program, *horizons[prefix]) for prefix, p in parts.items()

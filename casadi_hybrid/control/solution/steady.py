@@ -99,6 +99,7 @@ def steady(
     for name, s in signals.items():
         value = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
         free = start[name], s.lower, s.upper
+        # NaN marks a free entry; a fixed one has equal bounds.
         begin, lower, upper = (np.where(np.isnan(value), default, value) for default in free)
         symbols[name] = assembly.variable(name, replace(s, lower=lower, upper=upper), [0], begin)
         # Closest to the guess in scales: unique also where the equations leave freedom.

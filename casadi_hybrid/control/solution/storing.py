@@ -95,6 +95,7 @@ class Saved(ByName):
             InputError: for another layout, or other costs, rows or limits.
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
+        # Limits that follow parameters first, then those that were changed by hand.
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
         changeable = (
             f"{prefix}{n}" for prefix, part in ocp.prefixed.items() for n in part.limitable
@@ -163,6 +164,7 @@ def identity(program: Program) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for kind in KINDS:
         blocks = getattr(program, kind).items()
+        # The sum stands for all scales of a block.
         rows[kind] = [[name, list(b.shape), float(np.sum(b.scale))] for name, b in blocks]
     return rows
 

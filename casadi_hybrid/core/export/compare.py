@@ -29,19 +29,13 @@ _SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Solves in C beside those in Python.
+    """Solves in C beside those in Python."""
 
-    Attributes:
-        compiler: name and version.
-        solved: number of the solves from multipliers that were solved, and of all of them.
-        difference: largest difference of an output from Python's, relative to max(1, |output|),
-            over the solves that were solved.
-        cold: status and steps of the solve from the user's start; None if it is not exported.
-    """
-
-    compiler: str
-    solved: tuple[int, int]
+    compiler: str  # name and version
+    solved: tuple[int, int]  # solves from multipliers that were solved, and all of them
+    # Largest difference of a solved output from Python's, relative to max(1, |output|).
     difference: float
+    # Status and steps of the solve from the user's start; None if it is not exported.
     cold: tuple[int, int] | None
 
     def to_dict(self) -> dict[str, Any]:
