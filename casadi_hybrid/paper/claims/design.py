@@ -214,6 +214,7 @@ def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -
             attained.append(abs(size / pinv - 1))
     deviations = {"over": max(over), "attained": max(attained)}
     if len(sizes) > 1 and n > 1:
+        # ‖C_can‖ ∝ κ_B²: the slope in logarithms.
         exponent = np.polyfit(np.log(list(sizes)), np.log(list(sizes.values())), 1)[0]
         deviations["square"] = abs(float(exponent) - 2)
     return f"n={n} m={m} {models} models", deviations
@@ -280,6 +281,7 @@ def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:
     ratios = []
     for s in np.geomspace(1e-3, 1e3, 25):
         r = s * design.a_x / design.a_d
+        # S_M(r): the flow dx/dt = −A_M x − Bᵀπ, dπ/dt = r B x, the law's limit of small steps.
         S = np.block([[-A, -B.T], [r * B, np.zeros((len(B), len(B)))]])
         ratios.append(-float(np.linalg.eigvals(S).real.max()) / min(design.a_x, design.a_d * r))
     return ratios

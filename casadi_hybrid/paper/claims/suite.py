@@ -163,6 +163,7 @@ def _noise(setup: Setup, M: Matrix, rng: np.random.Generator, seed: int) -> Iter
     noisy = range(len(M) // 2)
     visible = rng.standard_normal(M.shape)
     blind = visible.copy()
+    # C₂P_n = 0: the memory does not see the noisy coordinates.
     blind[:, noisy] = 0
     yield attempted(noise.equivalence_under_memory_noise, setup, M - blind, blind, noisy, seed=seed)
     yield attempted(noise.visible_memory_noise, setup, M - visible, visible, noisy, seed=seed)

@@ -91,6 +91,7 @@ def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     from ν_0 with ``dual_start="effective"``.
     """
     C, Omega = setup.square(C, "C"), setup.square(Omega, "Omega")
+    # ν_0 = μ_0 + C h(x_{−1}), the theorem's matching start.
     nu0 = setup.start_moved(C)
     hybrid = run_of(setup, (C, Omega), dual_start="multipliers")
     pure = run_of(nu0, (np.zeros_like(C), C + Omega), dual_start="multipliers")

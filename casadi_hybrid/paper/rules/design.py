@@ -92,6 +92,7 @@ class DesignRule:
 
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
+        # deficit: the curvature that C_can leaves missing; α R adds it.
         C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
         # The steps need ‖B‖², which must neither underflow nor overflow.
         if not 1e-150 < model.norm_B < 1e150:

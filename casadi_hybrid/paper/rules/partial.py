@@ -108,6 +108,7 @@ def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     e, V = symmetric_eigen(A + s * D)
     upper = e[-1] >= -e[0]
     v = V[:, -1] if upper else V[:, 0]
+    # The eigenvector of the extreme eigenvalue: d/ds vᵀ(A + sD)v = vᵀDv.
     slope = float(v @ D @ v)
     return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
 

@@ -23,12 +23,10 @@ RANK_TOLERANCE = 1e-10
 
 
 def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
-    """Return eigenvalues, ascending, and eigenvectors of a symmetric matrix.
-
-    LAPACK is called directly: on small matrices NumPy's wrapper takes several times as long.
-    """
+    """Return eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
+    # LAPACK directly: on small matrices NumPy's wrapper takes several times as long.
     values, W, info = lapack.dsyevd(A, compute_v=vectors)
     if info != 0:
         raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
@@ -103,6 +101,7 @@ class LocalModel:
         values, directions = self.kernel
         if self.kernel_floor is not None:
             return np.maximum(values, self.kernel_floor)
+        # Finsler: no M makes H + BᵀMB positive definite.
         if values.size and values[0] <= 0:
             raise NotAugmentableError(float(values[0]), directions[:, 0])
         return values

@@ -147,6 +147,7 @@ def sweep(
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
     """Return the type of an argument's values; ``float`` for whole numbers beside others."""
+    # NumPy's scalars count as Python's: a record has the latter.
     types = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
     kinds: tuple[Kind, ...] = (bool, int, float, str)
     for kind in kinds:
