@@ -128,8 +128,8 @@ class Plan:
         length = self.ocp.length
         if free is not None:
             # A free duration is shortened by the time that has passed.
-            # np.interp and clip keep the last values beyond the end of the plan.
             length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
+        # Beyond the end of the plan np.interp and clip keep its last values.
         old, new = self.times, time + length * self.ocp.fractions
         N = self.ocp.intervals
 

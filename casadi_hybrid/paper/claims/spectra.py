@@ -50,6 +50,7 @@ STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0
 def local_jacobian(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> Matrix:
     """Return J_AL(η_x, η_d; M) as printed: (n+m)×(n+m), in the variables (x_t, π_{t+1})."""
     n, m = H.shape[0], B.shape[0]
+    # x⁺ = E x − η_x Bᵀπ⁺, and the next π⁺ reads h at x⁺: hence E in the second row.
     E = np.eye(n) - eta_x * (H + B.T @ M @ B)
     return np.block([[E, -eta_x * B.T], [eta_d * B @ E, np.eye(m) - eta_x * eta_d * B @ B.T]])
 
@@ -222,6 +223,7 @@ def stiffness_example(
 
     def best(C: Array, c: Array) -> BestGap:
         strong, weak = (entry * c[:, None, None] for entry in C)
+        # The example decouples: the gap is the lesser of its two modes.
         gaps = _two_modes(strong, weak, etas[:, None], etas[None, :])
         k, i, j = np.unravel_index(np.argmax(gaps), gaps.shape)
         return BestGap(*(float(value) for value in (gaps[k, i, j], c[k], etas[i], etas[j])))

@@ -70,6 +70,7 @@ def check_shape(
 
 def setup_of(instance: Instance, rng: np.random.Generator, iterations: int = 200) -> Setup:
     """Return a setup from the instance's start, with x_{−1} ≠ x_0."""
+    # With x_{−1} = x_0 an unmatched memory at the start would not show.
     x_prev = instance.x0 + 0.05 * rng.standard_normal(instance.problem.n)
     start = (instance.x0, instance.multipliers0, x_prev)
     return Setup(instance.problem, *start, ETA_X, ETA_D, iterations)

@@ -189,6 +189,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     if not rows:  # the rule failed at the start
         oracle = Oracle(instance.problem.functions, np.zeros(0))
         record(start_progress(oracle, Start(x0, dual)))
+    # After its end a run keeps its last values.
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET

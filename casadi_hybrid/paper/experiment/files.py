@@ -72,6 +72,7 @@ def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
     series = np.array([getattr(run, name) for run in runs])
     for row, run in zip(series, runs, strict=True):
         if run.broke_off:
+            # +∞ ranks behind every number in a median.
             row[run.steps + 1 :] = np.inf
     return series
 

@@ -116,6 +116,7 @@ def make_instance(
 
     # From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper.
     B_star = (U * level ** -np.linspace(0.0, 1.0, r)) @ V.T
+    # Indefinite by default: the curvature that a correction has to cancel.
     H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T
     x = ca.SX.sym("x", n)
     h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))

@@ -62,6 +62,7 @@ def _measure(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float
         symmetric_norm(full.cancel(model, delta).C),
         symmetric_norm(H) * float(np.linalg.norm(model.pinv, 2)) ** 2,
         *(symmetric_norm(total(cancellation)) for cancellation in cancellations),
+        # m > n: Bᵀ has a kernel, and with it S_M zero eigenvalues.
         float(np.sum(np.abs(np.linalg.eigvals(S_M)) <= 1e-9)),
     )
 

@@ -192,6 +192,7 @@ def reproduce(
         InputError: for a folder that cannot be written to, is in use, or holds another study.
         Unfinished: by Ctrl-C, with the reproduction of the instances that are done.
     """
+    # Seeds outside: an interrupted call has all levels of the first instances.
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
     def reproduction(groups: dict[Any, list[Run]], unwritten: str) -> Reproduction:

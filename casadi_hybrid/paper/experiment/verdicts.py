@@ -104,6 +104,7 @@ class Statement(NamedTuple):
         figures = {}
         for c in self.levels:
             value = float(self.measure(partial(cell, c), norms.get(c, {})))
+            # A level without a figure neither supports nor refutes.
             if not np.isnan(value):
                 figures[f"{c}"] = value
         missed = [c for c, v in figures.items() if not RELATIONS[relation](v, float(number))]
@@ -249,6 +250,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         if c in ONE_METHOD:
             differ = len(dict(weighted.hits.items() ^ summary["closed-u"][c].hits.items()))
             same.append(f"at {c:g} in {weighted.runs - differ} of {weighted.runs}")
+    # By its caption table 2 has a dash where fewer than half cross.
     dashes = [
         f"{LABELS[key]} {hit:g} at {c}, {printed.SUCCESS[key][c]} of {FIVE}"
         for key, row in printed.HITS.items()

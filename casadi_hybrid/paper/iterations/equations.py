@@ -72,6 +72,7 @@ class OnEquations:
         numbers, limits = call.numbers, call.limits
 
         def stop(progress: IterationProgress) -> StopReason | None:
+            # First a solution, then failures, last the limits: the reason that says most.
             if call.callback is not None and call.callback(progress):
                 return StopReason.STOPPED_BY_USER
             # merit: the largest residual divided by its tolerance.

@@ -58,6 +58,7 @@ def diverged(progress: IterationProgress, limit: float) -> StopReason | None:
         # Along a ray to infinity the violation is judged relative to x.
         unbounded = feasibility <= 1e-6 * (1.0 + size) and f < -1e-3 * limit
         return StopReason.UNBOUNDED if unbounded else StopReason.DIVERGED
+    # Multipliers have the units of ∇f over h: their size is judged by ‖∇f‖.
     slope = max(1.0, float(np.abs(progress.at.gradient).max()))
     if float(np.abs(progress.state.mu).max()) <= limit * slope:
         return None

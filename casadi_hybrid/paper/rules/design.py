@@ -112,6 +112,7 @@ class DesignRule:
             if target.norm_M > self.M_max:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
+            # The first of equal margins is kept: the order of the candidates decides.
             if best is None or steps.margin > margin * (1 + TIE):
                 chosen = candidate._asdict() | steps._asdict() | target._asdict()
                 margin = chosen.pop("margin")
@@ -129,6 +130,7 @@ class DesignRule:
         norm_M = symmetric_norm(M)
         A = model.curvature(M)
         smallest = float(symmetric_eigenvalues(A)[0])
+        # Beyond the budget a candidate is dropped, whatever its curvature.
         if norm_M <= self.M_max and smallest <= 0:
             raise DesignError(
                 f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "

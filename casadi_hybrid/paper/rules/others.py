@@ -111,6 +111,7 @@ class MatrixRule:
         model = LocalModel(at.hessian, at.B, kernel_floor=self.delta)
         M, deficit = self.cancellation.cancel(model, self.delta)
         if deficit:
+            # B⁺ᵀB⁺ = (BBᵀ)⁺ adds the deficit on range(Bᵀ) exactly.
             M = M + deficit * (model.pinv.T @ model.pinv)
         e, W = symmetric_eigen(model.curvature(M))
         # A_M⁻¹ below would have no correct digit.

@@ -38,6 +38,7 @@ class _Share:
         weakest = model.metric_curvature(R) if model.rank else 0.0
         unit = R / weakest if weakest > 0 else np.zeros_like(R)  # else the strength refuses R
         # M(γ) = start + γ·slope.
+        # γ = 0 has C_can = 0.
         start = none.deficit * unit
         slope = full.C + full.deficit * unit - start
 
@@ -97,6 +98,7 @@ class BalancedSplit:
         product = kappa.kappa_p * kappa.kappa_omega
 
         def falling(theta: float) -> bool:
+            # Left of the least maximum: S3 restricts more, or S1's norm still falls.
             curvature, slope = _norm_and_slope(K, added, theta)
             return memory * (1.0 - theta) > product * curvature or slope < 0.0
 

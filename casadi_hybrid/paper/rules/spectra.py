@@ -53,6 +53,7 @@ class Jacobian:
     """
 
     def __init__(self, B: Matrix) -> None:
+        # Full matrices: the last n − r rows of Vt span ker B.
         U, sigma, Vt, info = lapack.dgesdd(B, full_matrices=1)
         if info != 0:
             raise DesignError("the singular values of the constraint Jacobian did not converge")
@@ -129,6 +130,7 @@ class LocalModel:
         _, directions = self.kernel
         if directions.shape[1]:
             coupling = HY.T @ directions
+            # Directions of the kernel are eigenvectors of H_zz, so its inverse is a division.
             S = S - (coupling / (self.lifted_kernel - self.reachable(delta))) @ coupling.T
         return np.asarray(0.5 * (S + S.T))
 

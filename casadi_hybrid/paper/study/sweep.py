@@ -112,6 +112,7 @@ def sweep(
         )
     points: list[Point] = [
         tuple(kinds[name](value) for name, value in zip(names, point, strict=True))
+        # The last argument varies fastest, as in nested loops.
         for point in product(*(dict.fromkeys(values) for values in over.values()))
     ]
     settings = {"function": function_digest(function), "results": list(outputs)}

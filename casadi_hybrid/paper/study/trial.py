@@ -144,6 +144,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     elif rule in ITERATIONS and "kernel_floor" in ITERATIONS[rule][0]:
         options["kernel_floor"] = KERNEL_FLOOR
     solver = Solver(instance.problem, rule, **options)
+    # The first hit only; the run goes on by the solver's own tests.
     hits: list[int] = []
 
     def watch(progress: Progress) -> None:
