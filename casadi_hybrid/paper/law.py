@@ -88,9 +88,11 @@ def advance(state: State, at: Evaluation, correction: Correction, memory: Vector
     residual-memory noise. The optimistic channel subtracts ``memory``, C_opt,t−1 h_{t−1} in the
     telescoped law.
     """
+    # at.measured is ĥ_t and at.h is h(x_t): they differ under residual-memory noise alone.
     optimistic = correction.C_opt @ at.measured
     residual = at.measured
     if correction.lookahead:
+        # μ − memory = π_t, the old memory-free multiplier.
         force = at.gradient + at.B.T @ (state.mu - memory + correction.M @ at.h)
         residual = residual - at.B @ apply(correction.eta_x, force)
     # μ first, then x with the new μ: the alternating form, on which the equivalence rests.

@@ -41,14 +41,12 @@ class Quantity:
 
 
 def quantities(rows: Sequence[tuple[str, int, str, str]], prefix: str) -> list[Quantity]:
-    """Return the rows (name, count, unit, kind) with names in C and places.
-
-    A name that C cannot have begins with the prefix.
-    """
+    """Return the rows (name, count, unit, kind) with names in C and places."""
     members: list[Quantity] = []
     for name, count, unit, kind in rows:
         word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
         if not word or word[0].isdigit() or word in _KEYWORDS:
+            # No identifier of C begins with a digit or is a keyword.
             word = f"{prefix}_{word}".rstrip("_")
         if len(word) > LONGEST:
             raise InputError(
@@ -91,10 +89,7 @@ def table(values: Any) -> str:
 
 
 class LimitsInC:
-    """Limits of a problem: each side of each is a member of a structure, with a value.
-
-    A row whose limit is an expression bounds a difference and is left out.
-    """
+    """Limits of a problem: each side of each is a member of a structure, with a value."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -102,9 +97,11 @@ class LimitsInC:
         for name, declared in limits.declared.items():
             for side, value in zip(("lower", "upper"), limits.now(name), strict=True):
                 finite = np.isfinite(getattr(declared, side)).any()
+                # A limit that is an expression has been subtracted: zero limits the difference.
                 if not finite or getattr(declared, "less", False):
                     continue
                 follows = limits.follows(name, side)
+                # NaN: computed from the parameters in each step, unless a user writes a number.
                 values[name, side] = np.full(value.size, np.nan) if follows else value
                 rows.append((f"{name} {side}", value.size, declared.unit, "limit"))
         self.members: list[Quantity] = quantities(rows, "limit")
@@ -144,10 +141,7 @@ class LimitsInC:
         return ",\n    ".join(initializers)
 
     def _rows(self, program: Program, key: str) -> list[tuple[int, int, float, int]]:
-        """Return (place, place of the limit, scale, place of the expression or -1) of each bound.
-
-        Several limits of one place follow each other.
-        """
+        """Return (place, place of the limit, scale, the expression's place or −1) of each bound."""
         begins = program.following.begins if program.following else {}
         rows = set()
         for (name, side), begin in self._at.items():
@@ -158,26 +152,23 @@ class LimitsInC:
                 for place, entry, scale in zip(*(a.tolist() for a in arrays), strict=True):
                     source = begins[label] + size + entry if label in begins else -1
                     rows.add((place, begin + entry, scale, source))
+        # Several limits of one place follow each other: C takes the tightest.
         return sorted(rows)
 
 
+# Beginnings of names of files that the export of the problem itself has too.
 _SHARED = "core/", "README.md", "LICENSE", "CMakeLists.txt", "main.c", "replay.c"
-"""Beginnings of names of files that the export of the problem itself has too."""
 
 
 @dataclass(frozen=True)
 class Softened:
-    """The softened problem of a controller.
+    """The softened problem of a controller."""
 
-    Attributes:
-        solver, program: of the softened problem, with the values of the export.
-        amounts: its unknowns that are violations, with the names of limits.
-        before: names of limits that were soft in the problem itself.
-    """
-
-    solver: Any
+    solver: Any  # of the softened problem
     program: Program
+    # Unknowns that are violations, with the names of their limits.
     amounts: Sequence[tuple[str, Block]]
+    # Limits that were soft in the problem itself.
     before: Set[str]
 
     def write(
@@ -189,6 +180,7 @@ class Softened:
                 other, f"{name}_softened", loops=loops, cold=cold, **self.program.arguments
             )
             files = [f for f in export.files if not f.startswith(_SHARED)]
+            # The softened problem is used by the controller alone, which has the memory.
             files = [f for f in files if not f.endswith("_static.c")]
             for file in files:
                 shutil.copyfile(Path(other) / file, folder / file)
@@ -199,10 +191,12 @@ class Softened:
         soft = self.program
         if program.p.size != soft.p.size:
             raise AssertionError("the softened problem has other parameters")
+        # Both problems share p and most of x and g: a start is copied from one to the other.
         x = common(program.variables, soft.variables)
         g = common(program.constraints, soft.constraints)
         labels, blocks = zip(*self.amounts, strict=True)
         sizes = [block.where.size for block in blocks]
+        # A limit of several parts has one name; dict.fromkeys keeps the order.
         names = quantities([(label, 1, "", "") for label in dict.fromkeys(labels)], "limit")
         begins = {quantity.name: quantity.at for quantity in names}
         tables = {

@@ -37,32 +37,21 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Law:
-    """A control law to be written.
-
-    Attributes:
-        ocp, program: the problem, of scenarios the nominal one, with the values of the export.
-        parts: by the prefix of each part of the program the parameters that it fixes.
-        limits: by name.
-        default, words: the controls without a plan, and the same in words.
-        tolerance: the largest violation of a plan that is used, in scaled units.
-        shifted: true if a step is an interval after the one before.
-        softened: the softened problem, if there is one.
-        ahead, delay: (x, sent, p, t) → x so many seconds later; see :meth:`Delay.by_intervals`.
-        deadline: seconds for a step, if there is a clock.
-    """
+    """A control law to be written."""
 
     ocp: Statement
-    program: Program
-    parts: Mapping[str, Any]
+    program: Program  # of scenarios the nominal one, with the values of the export
+    parts: Mapping[str, Any]  # parameters that each part fixes, by prefix
     limits: Limits
     default: Array
-    words: str
-    tolerance: float
-    shifted: bool
+    words: str  # default controls in words
+    tolerance: float  # largest violation of a plan that is used, in scaled units
+    shifted: bool  # True if a step is an interval after the one before
     softened: Softened | None = None
+    # (x, sent, p, t) → x after the delay in seconds, see Delay.by_intervals.
     ahead: ca.Function | None = None
     delay: float = 0.0
-    deadline: float = np.inf
+    deadline: float = np.inf  # seconds for a step, if there is a clock
 
     @property
     def functions(self) -> dict[str, ca.Function]:
@@ -81,10 +70,7 @@ def export_law(
     loops: bool | None = None,
     cold: bool = True,
 ) -> Export:
-    """Write the solver and its controller; see :meth:`MPC.export`.
-
-    ``loop`` are solves to compare and to count by.
-    """
+    """Write the solver and its controller, with a loop of solves to compare; see MPC.export."""
     if loose := [name for name in law.ocp.model.signals["state"] if name not in law.ocp.fixed]:
         raise InputError(f"{law.ocp.name} leaves {', '.join(loose)} free at the start: initial(…)")
     if name is None:
@@ -107,6 +93,7 @@ def export_law(
     for file, text in texts.items():
         (target / file).write_text(text, encoding="utf-8")
     readme = target / "README.md"
+    # The template's two parts go before the solver's section and into its table of files.
     section, rest = _filled("README.md", words).split("## Files\n")
     page = readme.read_text("utf-8").replace("## The solver\n", f"{section}## The solver alone\n")
     page = page.replace("| `main.c` | an", f"{rest}| `main.c` | of the solver alone: an")
@@ -130,6 +117,7 @@ def _words(law: Law, export: Export, softened: Export | None) -> dict[str, Any]:
     N = ocp.intervals if law.shifted else 1
     first = next(iter(law.parts))
     blocks = [program.variables[first + name] for name in controls]
+    # A linear control has a column more, which the plan does not need.
     by_interval = [block.where.reshape(block.shape, order="F")[:, :N] for block in blocks]
     trajectories = program.variables.values()
     rows = [(name, block.where.size, "", "") for name, block in program.variables.items()]
@@ -137,6 +125,7 @@ def _words(law: Law, export: Export, softened: Export | None) -> dict[str, Any]:
     values = np.zeros(total(inputs))
     sources = _sources(law, input_of, values.size, outputs)
     is_input = (sources >= 0) & (sources < values.size)
+    # Inputs begin at the values of the export, so that C without input repeats that solve.
     values[sources[is_input]] = program.p[is_input]
     after = program.after
     if not law.shifted:
@@ -233,10 +222,7 @@ def _words(law: Law, export: Export, softened: Export | None) -> dict[str, Any]:
 def _memory(
     law: Law, export: Export, softened: Export | None, words: Mapping[str, Any]
 ) -> list[tuple[str, int]]:
-    """Return the memory of a controller on this machine in bytes, part by part.
-
-    Integers are rounded up to eight bytes.
-    """
+    """Return the memory of a controller on this machine in bytes, part by part."""
     doubles = words["plan_places"] + words["outputs"] + words["limit_count"] + 1
     memories, integers = [export.memory], 2
     rows = [("input and output of the solver", export.input + export.output)]
@@ -249,7 +235,9 @@ def _memory(
         places = sum(words[f"ahead_{kind}"] for kind in ("arg", "res", "w"))
         memories.append(8 * (places + (words["ahead_iw"] + 1) // 2))
         doubles += words["sent"] * words["outputs"]
+    # Solves come one after the other, in a union of their memories.
     rows.insert(0, ("memory of a solve", max(memories)))
+    # Integers have four bytes; their sum is rounded up to eight.
     rows.append(("plan, limits, controls", 8 * (doubles + 1) + 8 * ((integers + 1) // 2)))
     rows.append((f"`sizeof({export.name}_controller)`", sum(size for _, size in rows)))
     return rows
@@ -272,6 +260,7 @@ def _timed(law: Law) -> bool:
     """Return true if costs, rows or dynamics depend on the time at the start."""
     nlp, parameters = law.program.nlp, law.program.parameters
     rows = ca.Function("rows", [nlp["x"], nlp["p"]], [ca.vertcat(nlp["f"], nlp["g"])])
+    # Columns of the Jacobian's pattern that have an entry, without values.
     used = {int(column) for column in np.unique(rows.jac_sparsity(0, 1).get_triplet()[1])}
     times = (parameters.get(f"{prefix}time") for prefix in law.parts)
     return any(time is not None and used.intersection(time.where.tolist()) for time in times)

@@ -26,8 +26,8 @@ from casadi_hybrid.control.model.plant import Sensors
 from casadi_hybrid.control.model.signals import Array
 from casadi_hybrid.control.model.steps import nothing, plain_step, symbols_of
 
+# Least deviation of a direction, as a part of the deviations of its entries or their scales.
 LEAST = 1e-6
-"""Least deviation of a direction, as a part of the deviations of its entries or their scales."""
 
 
 @dataclass(frozen=True)
@@ -42,40 +42,33 @@ class Gaussian:
         P = self.covariance
         std = np.sqrt(np.maximum(P.diagonal(), 0.0))
         std = np.where(std > LEAST**2 * scale, std, scale)  # below, it is zero but for rounding
+        # Of the correlations, so that units do not decide which direction is small.
         values, vectors = np.linalg.eigh(P / np.outer(std, std))
         return np.asarray((vectors / np.sqrt(np.maximum(values, LEAST**2))).T / std)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Grid point of a window and the interval after it.
-
-    p has the model's parameters, free ones as estimated; ``before`` and ``held`` are the controls
-    before and after the point; y is NaN for lost measurements.
-    """
+    """Grid point of a window and the interval after it."""
 
     x: Array
     z: Array
-    p: Array
-    before: Array
-    held: Array
+    p: Array  # the model's parameters, free ones as estimated
+    before: Array  # control before the point
+    held: Array  # control after it
     time: float
-    y: Array
+    y: Array  # NaN for lost measurements
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Recursion of the module's docstring for one model.
+    """Recursion of the module's docstring for one model."""
 
-    ``free`` are places of the free parameters among the model's, ``noise`` is R, ``process`` Q;
-    :func:`linear_step` and :func:`linear_sensors` make ``move`` and ``see``.
-    """
-
-    free: list[int]
-    noise: Array
-    process: Array
-    move: ca.Function
-    see: ca.Function
+    free: list[int]  # places of the free parameters among the model's
+    noise: Array  # R
+    process: Array  # Q
+    move: ca.Function  # see linear_step
+    see: ca.Function  # see linear_sensors
 
     def measured(self, at: Place, now: Gaussian) -> Gaussian:
         """Return the distribution given the measurement at a point."""
@@ -86,8 +79,11 @@ class Filter:
         H = np.hstack((by_x, by_p[:, self.free]))[finite]
         R = self.noise[np.ix_(finite, finite)]
         P, m = now.covariance, now.mean
+        # P Hᵀ S⁻¹ without an inverse, as S and P are symmetric.
         K = np.linalg.solve(H @ P @ H.T + R, H @ P).T
+        # Joseph's form below stays positive semidefinite under rounding, unlike (I − K H) P.
         rest = np.eye(m.size) - K @ H
+        # h is linearized at the window's estimate, not at m: hence the term H (m − ξ̂).
         error = at.y[finite] - h.ravel()[finite] - H @ (m - self.estimate(at))
         return Gaussian(m + K @ error, _symmetric(rest @ P @ rest.T + K @ R @ K.T))
 
@@ -95,9 +91,11 @@ class Filter:
         """Return the distribution one period later."""
         after, by_x, by_p = (part.full() for part in self.move(at.x, at.z, at.held, at.p, at.time))
         n, free = at.x.size, len(self.free)
+        # The free parameters are constant: θ⁺ = θ; their drift is in Q.
         A = np.eye(n + free)
         A[:n, :n], A[:n, n:] = by_x, by_p[:, self.free]
         estimate = self.estimate(at)
+        # F(ξ̂) + A (m − ξ̂): linear around the window's estimate, not around m.
         mean = np.concatenate((after.ravel(), estimate[n:])) + A @ (now.mean - estimate)
         return Gaussian(mean, _symmetric(A @ now.covariance @ A.T + self.process))
 

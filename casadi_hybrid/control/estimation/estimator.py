@@ -81,14 +81,7 @@ class Record:
 
 
 class Estimator:
-    """Base class: an estimate and the records of its steps; arguments as of :class:`MHE`.
-
-    Attributes:
-        model, period, sensors: of the plant.
-        scheme, unknowns: the step of the model, and the free parameters by name.
-        record, records: of the last step, of all since the start. A loop that runs for days deletes
-            all but the last: ``del mhe.records[:-1]``.
-    """
+    """Base class: an estimate and the records of its steps; arguments as of :class:`MHE`."""
 
     _of_daes = True
 
@@ -116,6 +109,7 @@ class Estimator:
             missing = [n for n in names if n not in std] if isinstance(std, Mapping) else []
             if missing:
                 raise InputError(f"{label} lacks {', '.join(map(repr, missing))}")
+        # R⁻¹ weighs the measurements.
         if np.linalg.eigvalsh(self._noise)[0] <= 0.0:
             raise InputError("noise must be positive for all that is measured")
         self.unknowns = _unknowns(model, free)
@@ -123,12 +117,14 @@ class Estimator:
         self._prior = np.diag(np.append(np.zeros(n), self._stacked("std") ** 2))
         self._prior[:n, :n] = covariance_of(prior, states, "prior")
         self._process = covariance_of(process, states, "process")
+        # The filter's Q also has the drift of the parameters; the window's, without, is _process.
         change = np.diag(np.append(np.zeros(n), self._stacked("drift") ** 2))
         change[:n, :n] = self._process
         self._start = first_guess(model, "state")
         self._u0 = first_guess(model, "control")
         if u0 is not None:
             self._u0 = np.asarray(model.vector("control", u0, "u0"))
+        # scheme: the step of the model, Runge and Kutta's by default.
         self.scheme = step_of(model, step, RungeKutta())
         rows = model.places("parameter")
         free_rows = [i for name in self.unknowns for i in range(rows[name].start, rows[name].stop)]
@@ -167,6 +163,7 @@ class Estimator:
         Raises:
             InputError: for values that do not fit.
         """
+        # A shallow copy will do: a step replaces what it changes.
         twin: Any = copy(self)
         twin.records = self.records.copy()
         twin.step(y, u, time, **parameters)
@@ -212,6 +209,7 @@ class Estimator:
     def _now(self, time: float | None) -> float:
         expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
+        # The linearized step has one fixed length.
         if self.records and abs(now - expected) > 1e-6 * self.period:
             raise InputError(
                 f"time is {now:g}; one period after the step before is {expected:g}. Call reset() "
@@ -307,6 +305,7 @@ class EKF(Estimator):
         control = self._before if u is None else np.asarray(self.model.vector("control", u, "u"))
         now, estimate = self._now(time), self._last
         if self.records:
+            # Predict with the control over the period that ends now, then correct.
             before = self._place(estimate.mean, control, self.records[-1].time, y)
             estimate = self._filter.moved(before, estimate)
         estimate = self._filter.measured(self._place(estimate.mean, control, now, y), estimate)

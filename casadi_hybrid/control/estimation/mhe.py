@@ -163,6 +163,7 @@ class MHE(Estimator):
         y = self.sensors.column(y)
         control = None if u is None else np.asarray(self.model.vector("control", u, "u"))
         now = self._now(time)
+        # Until the window is full its first point stays, and so does the prior.
         given = self._left() if memory.steps > self.N else self._given
         memory.advance(control, now)
         memory.note(y, self.delay)
@@ -175,6 +176,7 @@ class MHE(Estimator):
             self._last = (self.solution.x, self.solution.lam_x, self.solution.lam_g)
         else:
             zeros = {"lam_x0": np.zeros(program.n), "lam_g0": np.zeros(program.m)}
+            # A failed window keeps its start: the prediction, with the multipliers before.
             self._last = (program.x0, *(multipliers or zeros).values())
         memory.keep(self.ocp, self._last[0], program.p)
         self._mean = self._filter.estimate(memory.place(self.N, self.model))

@@ -22,23 +22,19 @@ MEASURED = "measurement"
 WHITENING = "whitening of the measurement"
 MEAN = "mean at arrival"
 FACTOR = "whitening at arrival"
+# Suffix of a control's name for the reference with its value over an interval.
 HELD = " held"
-"""Suffix of a control's name for the reference with its value over an interval."""
 
 
 class Memory:
-    """Data at the grid points 0 … N of a window; the last point is now.
-
-    Attributes:
-        y: measured, a column a point; NaN for lost and for future measurements.
-        before: the control before each point, u0 before the first step.
-        steps, time: number of steps so far, and now.
-    """
+    """Data at the grid points 0 … N of a window; the last point is now."""
 
     def __init__(self, N: int, noise: Array, u0: Array) -> None:
         self.N = N
         self._noise = noise
+        # A column a point; NaN for lost and for future measurements.
         self.y = np.full((noise.shape[0], N + 1), np.nan)
+        # The control before each point.
         self.before = np.tile(u0[:, None], (1, N + 1))
         self.steps = 0
         self.time = 0.0
@@ -69,6 +65,7 @@ class Memory:
     def references(self, model: Model) -> dict[str, Array]:
         """Return the references of the window's problem by name."""
         references = {}
+        # The control after the last point is not known yet: the last one is kept.
         after = np.hstack((self.before[:, 1:], self.before[:, -1:]))
         for name, where in model.places("control").items():
             references[name], references[name + HELD] = self.before[where], after[where]
@@ -78,6 +75,7 @@ class Memory:
         # W by columns, WᵀW being the inverse covariance of the finite entries; zeros elsewhere.
         finite = np.isfinite(self.y).T
         both = finite[:, :, None] & finite[:, None, :]
+        # The covariance of the finite entries alone: a lost one is marginalized, not set to zero.
         covariances = np.where(both, self._noise, np.eye(len(self.y)))
         weights = np.where(both, np.linalg.inv(np.linalg.cholesky(covariances)), 0.0)
         references[WHITENING] = weights.swapaxes(1, 2).reshape(self.N + 1, -1).T
@@ -98,12 +96,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1.
-
-    G ω has the covariance of the disturbance if ω has the identity; ``graphs`` is as of
-    :class:`RungeKutta`. An interval with a = 0 lies before the first measurement and keeps the
-    state.
-    """
+    """x⁺ = x + a (F(x, u, p, t) + G ω − x): the model's step with a disturbance, where a = 1."""
 
     model: Model
     inner: Any
@@ -117,19 +110,19 @@ class Disturbed:
         x, z, w, _, p, t, dt = symbols = symbols_of(window, integrand, kind)
         held, active = p[own + nu : own + 2 * nu], p[own + 2 * nu]
         after = plain_step(self.inner, model).call([x, z, held, held, p[:own], t, dt])[0]
+        # G = `root`: G ω has the covariance Q if ω has the identity.
         noise = ca.mtimes(ca.DM(self.root), w) if w.numel() else ca.DM.zeros(n)
+        # a = 0 before the first measurement: the state is kept, and the arrival term acts on it.
         return ca.Function("step", symbols, [x + active * (after + noise - x), kind(0, 1)])
 
 
 def window_problem(
     estimator: Estimator, intervals: int, root: Array, solver: Any
 ) -> OptimalControl:
-    """Return the problem of an estimator's window; see :class:`MHE` for its cost.
-
-    Its controls are the disturbances. Each control of the model is a reference with the value just
-    before a grid point, for the sensors, and another with the value after it.
-    """
+    """Return the problem of an estimator's window; see :class:`MHE` for its cost."""
     model, sensors, free = estimator.model, estimator.sensors, estimator.unknowns
+    # The window's controls are the disturbances. A control of the model is a reference with its
+    # value before a grid point, for the sensors, and another with the value after it.
     window = model.given_controls()  # the step is Disturbed's; its rates are not used
     for name, s in model.signals["control"].items():
         window.reference(name + HELD, 0.0, s.size, unit=s.unit)
@@ -146,7 +139,9 @@ def window_problem(
     y = ocp.reference(MEASURED, 0.0, sensors.size)
     weight = ocp.reference(WHITENING, 0.0, sensors.size**2)
     error = y - sensors.function(*model.arguments)
+    # ½‖W(y − h)‖² with WᵀW = R⁻¹; a lost measurement has W = 0.
     fit = 0.5 * ca.sumsqr(ca.mtimes(ca.reshape(weight, sensors.size, sensors.size), error))
+    # Σ over 0 … N: `sum` takes the first N points, `end` the last.
     ocp.minimize("measurements", sum=fit, end=fit)
     if root.shape[1]:
         ocp.minimize("disturbance", sum=0.5 * ca.sumsqr(window.symbol(DISTURBANCE)))

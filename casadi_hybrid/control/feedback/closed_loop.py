@@ -110,6 +110,7 @@ def predict(
             "bound; design for a slower rate, or with a sensitivity nearer to the plant's"
         )
     state = solve_discrete_lyapunov(loop.A, loop.G @ R @ loop.G.T + loop.F @ W @ loop.F.T)
+    # The solver's Σ is symmetric but for rounding.
     inputs = loop.U @ (state + state.T) @ loop.U.T / 2
     return Prediction(rate, inputs, B @ inputs @ B.T)
 
@@ -217,6 +218,7 @@ def measure(
     total = count(settle, "settle") + count(steps, "steps", at_least=2)
     k = count(runs, "runs", at_least=1)
     L, walk = root(covariance(noise, m)), root(covariance(drift, m, "drift"))
+    # One generator in a fixed order: every law meets the same noise.
     draw = np.random.default_rng(seed).standard_normal
     controller = FeedbackController(law, np.tile(as_vector(u0, n, "u0")[:, None], k))
     disturbance = np.zeros((m, k))
@@ -227,6 +229,7 @@ def measure(
         controller.step(errors[t] + L @ draw((m, k)))
         if walk.any():
             disturbance += walk @ draw((m, k))
+    # All steps of all runs are samples of one stationary distribution.
     u = inputs[settle:].swapaxes(0, 1).reshape(n, -1)
     h = errors[settle:].swapaxes(0, 1).reshape(m, -1)
     covariances = np.cov(u).reshape(n, n), np.cov(h).reshape(m, m)
@@ -234,10 +237,7 @@ def measure(
 
 
 def as_columns(value: Any, size: int, name: str, runs: tuple[int, ...] | None = None) -> Vector:
-    """Return finite numbers: ``(size,)``, or size×k with one column a run.
-
-    ``runs`` is ``()`` for one run, ``(k,)`` for k runs; either by default.
-    """
+    """Return finite numbers: ``(size,)``, or size×k with one column a run (``runs``)."""
     array = np.array(real_array(value, name))
     if array.ndim not in (1, 2) or len(array) != size or runs not in (None, array.shape[1:]):
         needed = f"({size},), or ({size}, k) for k runs," if runs is None else f"{(size, *runs)}"

@@ -130,6 +130,7 @@ def design(
     m, E, N = len(plant.B), plant.lift, plant.kernel
     R = covariance(noise, m)
     values, vectors = np.linalg.eigh(R)
+    # Directions whose variance is above `quiet`² and above rounding.
     loud = vectors[:, values > max(floor, ROUNDING * values[-1])]
     C = _cancellation(plant)
     K = E.T @ plant.H @ E + C
@@ -137,6 +138,7 @@ def design(
     primal = E @ np.linalg.solve(K, E.T)
     if N.size:
         primal = primal + N @ np.linalg.solve(plant.inside, N.T)
+    # All of M in the augmented channel; with_split moves a share into the memory.
     correction = Correction(C + rho * K, np.zeros((m, m)), (1 - rho) * primal, (1 - rho) * K)
     return FeedbackDesign(plant, R, rho, loud @ loud.T, correction, C).with_split(split)
 
@@ -145,6 +147,7 @@ def _cancellation(plant: Geometry) -> Matrix:
     """Return C: zero if the least cost is convex in the constraints, else a C that makes it so."""
     Q = plant.lift.T @ plant.H @ plant.lift
     metric = np.linalg.inv(plant.B @ plant.B.T)
+    # Generalized eigenvalues: the curvature in the metric of the least norm.
     curvatures = eigh(Q, metric, eigvals_only=True)
     if curvatures[0] > 1e-6 * np.abs(curvatures).max() > 0:
         return np.zeros_like(Q)

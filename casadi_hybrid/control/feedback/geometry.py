@@ -24,21 +24,13 @@ from casadi_hybrid.utils.inputs import Matrix, as_matrix, positive, real_array
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """Sensitivity B and Hessian H with the cheapest lift.
+    """Sensitivity B and Hessian H with the cheapest lift."""
 
-    Attributes:
-        B: sensitivity ∂h/∂u, m×n, of full row rank.
-        H: Hessian of the objective, n×n, positive definite on ker B.
-        kernel: N, n×(n−m), an orthonormal basis of ker B.
-        lift: E, n×m, the cheapest lift.
-        inside: NᵀHN, (n−m)×(n−m), positive definite.
-    """
-
-    B: Matrix
-    H: Matrix
-    kernel: Matrix
-    lift: Matrix
-    inside: Matrix
+    B: Matrix  # ∂h/∂u, m×n, full row rank
+    H: Matrix  # n×n, positive definite on ker B
+    kernel: Matrix  # N, n×(n−m), orthonormal basis of ker B
+    lift: Matrix  # E, n×m, the cheapest lift
+    inside: Matrix  # NᵀHN, (n−m)×(n−m), positive definite
 
     @property
     def least_norm(self) -> Matrix:
@@ -46,10 +38,8 @@ class Geometry:
         return np.asarray(np.linalg.pinv(self.B), dtype=np.float64)
 
     def moved(self, sensitivity: Matrix) -> Matrix:
-        """T, m×m: the optimal inputs move by −E T w if a plant of that sensitivity moves by w.
-
-        They stay optimal by the model: NᵀH du = 0 gives du = E y, the constraints B du + w = 0.
-        """
+        """T, m×m: the optimal inputs move by −E T w if a plant of that sensitivity moves by w."""
+        # Optimal by the model: NᵀH du = 0 gives du = E y; the plant demands B du + w = 0.
         return np.asarray(np.linalg.inv(sensitivity @ self.lift), dtype=np.float64)
 
 
@@ -63,6 +53,7 @@ def geometry(sensitivity: Any, hessian: Any) -> Geometry:
     B = as_matrix(B, (B.shape[0], B.shape[1]), "sensitivity")
     m, n = B.shape
     values = np.linalg.svd(B, compute_uv=False)
+    # Full row rank: the inputs can move every constraint by itself.
     if m > n or values[-1] <= ROUNDING * values[0]:
         raise InputError(
             f"sensitivity has {m} row(s) but rank {int((values > ROUNDING * values[0]).sum())}: "
@@ -78,6 +69,7 @@ def geometry(sensitivity: Any, hessian: Any) -> Geometry:
             "it must be positive there: add a cost on these inputs"
         )
     pinv: Any = np.linalg.pinv(B)
+    # E = B† − N (NᵀHN)⁻¹ NᵀH B†; without a kernel B† = B⁻¹ is the only lift.
     lift = pinv - N @ np.linalg.solve(inside, N.T @ H @ pinv) if n > m else pinv
     return Geometry(B, H, N, lift, inside)
 

@@ -111,6 +111,7 @@ class HybridFeedback:
         """
         B = self.sensitivity
         slope = self.slope(u0)
+        # Least squares: min ‖∇f + Bᵀπ‖, the same for every split.
         pi = np.asarray(-np.linalg.solve(B @ B.T, B @ slope), dtype=np.float64)
         return HybridState(State(u0, pi, np.zeros_like(pi), pi))
 
@@ -123,6 +124,7 @@ class HybridFeedback:
             if self.model is not None:
                 modelled = as_columns(self.model(u), len(B), "what model returned", u.shape[1:])
             if offset is None:
+                # h̃_t = ĥ_0 + h_m(u_t) − h_m(u_0): the offset is ĥ_0 − h_m(u_0), taken once.
                 offset = (measured if self.first is None else _column(self.first, u)) - modelled
             exact = modelled + offset
         at = Evaluation(u, np.nan, self.slope(u), exact, B, None, measured)
@@ -144,7 +146,9 @@ class HybridFeedback:
         measured, modelled = D + correction.C_opt, correction.C_aug
         if self.reads == "sensors":
             measured, modelled = measured + modelled, np.zeros((m, m))
+        # The plant moves the measured constraints, the model's B the others.
         curvature = H + B.T @ (measured @ sensitivity + modelled @ B)
+        # The law linearized at the fixed point, rows u and π; the memory drops out of z by using π.
         A = np.block([[np.eye(n) - P @ curvature, -P @ B.T], [D @ sensitivity, np.eye(m)]])
         G = np.vstack((-P @ B.T @ measured, D))
         # The model's h̃ moves with the fixed point.

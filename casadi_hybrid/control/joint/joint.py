@@ -30,14 +30,8 @@ from casadi_hybrid.utils.errors import InputError, suggest
 class JointSolution(Ended):
     """Solution for several horizons: ``solution["ascent"]["speed"]``.
 
-    Attributes:
-        parts: the :class:`~casadi_hybrid.control.Solution` of each by name, with its own costs and
-            the multipliers of its own rows.
-        program: of all parts, with the values of the solve.
-        x, lam_x, lam_g: the point and the multipliers, in the program's scaled unknowns.
-        objective: the (weighted) sum of the costs.
-        stats: the solver's.
-        explanation: reasons in sentences if the point is no solution.
+    Each of ``parts`` is a :class:`~casadi_hybrid.control.Solution` with its own costs and
+    multipliers.
     """
 
     parts: Mapping[str, Solution]
@@ -103,24 +97,16 @@ class JointSolution(Ended):
     @property
     def links(self) -> dict[str, Array]:
         """Multipliers by name of the rows that join the parts, per physical unit."""
+        # Rows that join parts belong to none of them.
         blocks = {name: b for name, b in self.program.constraints.items() if not b.part}
         return {name: b.read(self.lam_g, dual=True).ravel() for name, b in blocks.items()}
 
 
 class Joint(TranscribedProblem):
-    """Parts with names in one program; base class of phases and scenarios.
+    """Parts with names in one program; base class of phases and scenarios."""
 
-    Args:
-        parts: optimal control problems by name.
-        name: for messages.
-        solver: options of :func:`casadi_hybrid.nlpsol`.
-
-    Attributes:
-        model: of the first part.
-    """
-
+    # True if a part begins when the one before it ends.
     in_turn: ClassVar[bool] = False
-    """True if a part begins when the one before it ends."""
 
     def __init__(
         self, parts: Mapping[str, OptimalControl], name: str, solver: Mapping[str, Any] | None
@@ -135,6 +121,7 @@ class Joint(TranscribedProblem):
         self.parts = dict(parts)
         self.prefixed: dict[str, OptimalControl] = {f"{label}/": parts[label] for label in parts}
         self.own = {prefix: {} for prefix in self.prefixed}
+        # Of the first part: its state is the measured one.
         self.model = next(iter(parts.values())).model
         self.name = name
         self.options = by_name(solver, "solver")
@@ -164,6 +151,7 @@ class Joint(TranscribedProblem):
         """Return the program with a checked state; without guesses it keeps its start."""
         program = self.program
         for label, part in self.parts.items():
+            # Bounds follow parameters of all parts, so they are set once at the end.
             view = replace(program.part(f"{label}/"), following=None)
             initial = state if self._begins(label) else None
             values = self.parameters_of(label, parameters)
@@ -214,6 +202,7 @@ class Joint(TranscribedProblem):
             for name, block in self.program.part(f"{label}/").parameters.items():
                 common = block.role.kind != "initial" or self._begins(label)
                 if common and name not in self.own[f"{label}/"]:
+                    # A derivative by a common parameter is the sum over its places in all parts.
                     places.setdefault(name, {})[label] = block.where
         together: dict[str, dict[str, Array]] = {label: {} for label in self.parts}
         for name, by_part in places.items():

@@ -91,6 +91,7 @@ class Phases(Joint):
         source, target = self.parts[one], self.parts[other]
         places, states = target.model.places("state"), target.model.signals["state"]
         shared = states.keys() & source.model.signals["state"].keys()
+        # By default states of one name go on; a jump overrides, and None leaves the state free.
         begins = {name: source.model.symbol(name) for name in shared} | self.jumps[other]
         begins = {name: begins[name] for name in states if begins.get(name) is not None}
         if not begins:
@@ -106,5 +107,6 @@ class Phases(Joint):
                     f"{value.numel()}"
                 )
             end = source.expression_function([value], "jump").call(h.at(h.N), True, False)[0]
+            # x(t⁺) − jump(x(t⁻), …) = 0, a row of the last stage of the phase before.
             gap, limits = g.X[places[name], 0] - end, Limits.equality(signal.scale)
             assembly.constrain(f"{name} from {one} to {other}", gap, [g.first - 1], limits)

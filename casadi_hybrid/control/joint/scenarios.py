@@ -80,6 +80,7 @@ class Scenarios(Joint):
             raise InputError(f"shared must be an integer from 1 to {ocp.intervals}, got {shared!r}")
         self.scenarios = own
         self.own = {f"{label}/": values for label, values in own.items()}
+        # The weights add up to one: the cost is an expectation.
         self.weights = dict(zip(self.parts, (shares / shares.sum()).tolist(), strict=True))
         self.shared = int(shared)
         self.ocp = self.nominal = ocp
@@ -92,6 +93,7 @@ class Scenarios(Joint):
         labels = list(self.parts)
         for j, label in enumerate(labels[1:], start=1):
             for k in range(self.ocp.intervals):
+                # Equations to all earlier twins would be linearly dependent: one is enough.
                 twin = next((other for other in labels[:j] if self._alike(other, label, k)), None)
                 if twin is None:
                     break
@@ -117,6 +119,7 @@ class Scenarios(Joint):
         if k < self.shared:
             return True
         a, b = ({**self.ocp.declared, **self.scenarios[label]} for label in (one, other))
+        # Values that are the same object need no comparison, functions of time among them.
         differ = [name for name in self.ocp.given if a[name] is not b[name]]
         moving = [name for name in differ if callable(a[name]) or callable(b[name])]
         for name in differ:
@@ -136,6 +139,7 @@ class Scenarios(Joint):
         signal = self.ocp.given[name]
         columns = self.ocp.intervals + 1 if signal.varying else 1
         course = matrix(value, signal.size, columns, f"value of {name!r}")
+        # Non-anticipativity: only columns observed before the interval k distinguish.
         return course[:, :k] if signal.varying else course
 
 

@@ -9,32 +9,23 @@ import numpy as np
 
 from casadi_hybrid.control.model.signals import Array
 
+# Violation of a row or a bound, in units of the scale, that counts as none.
 FEASIBLE = 1e-6
-"""Violation of a row or a bound, in units of the scale, that counts as none."""
 
 
 @dataclass(frozen=True)
 class Excess:
-    """The largest excess over a limit, between the grid points or where it should hold.
-
-    Attributes:
-        name: of the quantity or constraint, with the number of the entry.
-        amount, scaled: excess in ``unit``, and divided by the scale.
-        limit, side: the exceeded limit; ``"lower"``, ``"upper"``, or ``"equal"`` of an equation.
-        time, time_unit: of the excess.
-        unit: of amount and limit.
-        of: the quantity or constraint, without the number of the entry.
-    """
+    """The largest excess over a limit, between the grid points or where it should hold."""
 
     name: str
-    amount: float
-    scaled: float
-    limit: float
-    side: str
+    amount: float  # in `unit`
+    scaled: float  # amount divided by the scale
+    limit: float  # the exceeded one
+    side: str  # "lower", "upper", or "equal" of an equation
     time: float
     unit: str
     time_unit: str
-    of: str = ""
+    of: str = ""  # the name without the number of the entry
 
     @property
     def beyond(self) -> str:
@@ -66,17 +57,15 @@ class Limits(NamedTuple):
 def worst_excess(
     name: str, rows: Array, limited: Any, times: Array, time_unit: str
 ) -> tuple[Array, Excess]:
-    """Return the excess of rows, a column a time, over limits in their scale, and the largest.
-
-    ``limited`` has the attributes of :class:`Limits`, as signals and constraints have. Columns
-    after the last time are left out.
-    """
+    """Return the excess of rows, a column a time, over limits in their scale, and the largest."""
+    # `limited` is a Limits, a signal or a constraint. Columns after the last time are left out.
     lower, upper, scale = (
         np.broadcast_to(part.reshape(rows.shape[0], -1)[:, : rows.shape[1]], rows.shape)
         for part in (limited.lower, limited.upper, limited.scale)
     )
     below, above = (lower - rows) / scale, (rows - upper) / scale
     beyond = np.maximum(below, above)
+    # argmax of an array with NaN is the NaN's place.
     largest = int(np.argmax(np.where(np.isnan(beyond), -np.inf, beyond)))
     at = entry, column = np.unravel_index(largest, rows.shape)
     side, limit = ("lower", lower) if below[at] > above[at] else ("upper", upper)
@@ -94,6 +83,7 @@ def in_unit(value: float, unit: str) -> str:
 
 def quotient(unit: str, per: str) -> str:
     """Return the unit of a slope."""
+    # m/s/kg/m would be ambiguous.
     divisor = f"({per})" if set(per) & set("/ *") else per
     return f"{unit or 1}/{divisor}" if per else unit or "1"
 

@@ -39,6 +39,7 @@ class Moves:
     def algebraic(self) -> ca.Function:
         """(z near, x, u, p, t) → z with 0 = equations(x, z, u, p, t)."""
         x, z, u, p, t = self.equations.sx_in()
+        # CasADi's rootfinder solves for its first argument.
         rows = ca.Function("equations", [z, x, u, p, t], [self.equations(x, z, u, p, t)])
         return ca.rootfinder("algebraic", "newton", rows, {"abstol": 1e-12})
 
@@ -231,6 +232,7 @@ class Model:
         other = object.__new__(type(self))
         for name, value in vars(self).items():
             setattr(other, name, value.copy() if isinstance(value, dict) else value)
+        # Signals lie one level deeper than the other dictionaries.
         other.signals = {kind: signals.copy() for kind, signals in self.signals.items()}
         return other
 
@@ -242,6 +244,7 @@ class Model:
         for signals in other.signals.values():
             for name in signals.keys() & limits.keys():
                 lower, upper = limits[name]
+                # A number replaces the expression: the limit no longer follows parameters.
                 moved = None, None
                 signals[name] = replace(signals[name], lower=lower, upper=upper, moved=moved)
         other.__dict__.pop("limiting", None)
@@ -258,9 +261,11 @@ class Model:
         parameters = {n: replace(s, needed=False) for n, s in self.signals["parameter"].items()}
         controls = self.signals["control"]
         for name, s in controls.items():
+            # Known controls of the past are references of a window.
             parameters[name] = Signal.of(name, s.size, unit=s.unit, varying=True)
         other.signals = {**self.signals, "parameter": parameters, "control": {}}
         other.values = {**self.values, **dict.fromkeys(controls, 0.0)}
+        # The window's own step moves the states: these rates are never used.
         other.discrete = other.closed = False
         other._rates = {name: ca.SX.zeros(s.size) for name, s in self.signals["state"].items()}
         other._forget()
@@ -276,6 +281,7 @@ class Model:
                 if limit is None:
                     columns.append(ca.DM(value))
                 else:
+                    # A scalar expression holds for all entries.
                     columns.append(ca.repmat(limit, signal.size // limit.numel(), 1))
         return moving, ca.Function("limits", [self.stacked("parameter")], columns)
 
@@ -296,17 +302,10 @@ class Model:
     def vector(
         self, kind: str, values: Any, what: str, default: Any = None, *, lost: bool = False
     ) -> Any:
-        """Return a new column of values for all quantities of a kind, from a column or by name.
-
-        Args:
-            kind: ``state``, ``control``, ….
-            values: a column of all entries, a dictionary by name, or a :class:`Steady`.
-            what: the argument, for messages.
-            default: column with the values of other names; without it all names are required.
-            lost: True if a column may have NaN.
-        """
+        """Return a new column of all quantities of a kind, from a column or by name."""
         places = self._places[kind]
         total = next(reversed(places.values())).stop if places else 0
+        # A Steady has its values in .states and .controls.
         values = getattr(values, f"{kind}s", values)
         if not isinstance(values, dict | Mapping):
             entries = flat(values, what)
@@ -318,6 +317,7 @@ class Model:
             if not lost and np.isnan(entries).any():
                 raise NumberError(f"{what} has a NaN; give numbers")
             return entries
+        # Names left out keep the default; without one all are required.
         full = np.zeros(total) if default is None else np.array(default, dtype=float)
         for name, value in values.items():
             where = known(name, places, kind)
@@ -344,6 +344,7 @@ class Model:
                 f"{self.name} has {unknown} algebraic states and {equations.numel()} rows of "
                 "equations; it takes as many"
             )
+        # Structural rank: ∂g/∂z is singular for all values, a DAE of index above 1.
         if ca.sprank(ca.jacobian(equations, self.stacked("algebraic"))) < unknown:
             warn(
                 f"the equations of {self.name} do not determine its algebraic states, so the index "
@@ -388,6 +389,7 @@ class Model:
                     "of the two instead"
                 )
                 moved[k] = ca.vec(expression(limit, f"{side} of {name!r}", [symbols], unknown))
+                # Evaluated at the declared parameters: the bound of a program without other values.
                 p = np.concatenate([np.zeros(0), *(self.values[n] for n in names)])
                 values[k] = ca.Function("limit", [symbols], [ca.densify(moved[k])])(p).full()
         signal = Signal.of(name, size, *values, *rest, **more, moved=tuple(moved))
@@ -414,5 +416,6 @@ class Model:
     def _forget(self, kind: str = "") -> None:
         if self.closed and kind not in ("parameter", "output"):
             raise InputError(f"{self.name} is closed: a program of it exists; make another Model")
+        # What cached properties hold is stale after a declaration.
         for cached in ("moves", "limiting", "_places"):
             self.__dict__.pop(cached, None)

@@ -11,8 +11,8 @@ from casadi_hybrid.control.model.signals import Array, Places, column, known, si
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Matrix, as_matrix, real_array
 
+# A singular value or an eigenvalue below this share of the largest counts as zero.
 ROUNDING = 1e-10
-"""A singular value or an eigenvalue below this share of the largest counts as zero."""
 
 
 def symmetric(value: Any, size: int, name: str) -> Matrix:
@@ -24,16 +24,13 @@ def symmetric(value: Any, size: int, name: str) -> Matrix:
 
 
 def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
-    """Return a covariance: a matrix, ``size`` variances, or one variance for all.
-
-    Raises:
-        InputError: when it is not symmetric or has a negative eigenvalue.
-    """
+    """Return a covariance from a matrix, ``size`` variances, or one variance for all."""
     array = real_array(value, name)
     if array.ndim == 1:
         array = np.diag(array)
     array = symmetric(array, size, name)
     values = np.linalg.eigvalsh(array)
+    # Rounding makes zero eigenvalues slightly negative.
     if values[0] < -ROUNDING * max(values[-1], 0.0) or values[-1] < 0:
         raise InputError(
             f"{name} has the eigenvalue {values[0]:.3g}; a covariance has none below zero"
@@ -43,20 +40,18 @@ def covariance(value: Any, size: int, name: str = "noise") -> Matrix:
 
 def root(cov: Matrix) -> Matrix:
     """Return L with LLᵀ = the covariance, which may be singular."""
+    # Q √Λ of cov = Q Λ Qᵀ: a Cholesky factor does not exist for a singular covariance.
     values, vectors = np.linalg.eigh(cov)
     positive = np.where(values > ROUNDING * values[-1], values, 0.0)
     return np.asarray(vectors * np.sqrt(positive))
 
 
 def covariance_of(value: Any, places: Places, what: str) -> Array:
-    """Return a covariance matrix.
-
-    The value is a standard deviation for all entries, one an entry, a dictionary of them by name
-    (names left out have none), or a covariance matrix; None is no noise.
-    """
+    """Return a covariance matrix from deviations, one, one an entry or by name, or a matrix."""
     size = size_of(places)
     if np.ndim(value) > 1:
         return covariance(value, size, what)
+    # Names left out, and None, are without noise.
     deviations = np.zeros(size)
     if isinstance(value, Mapping):
         for name, number in value.items():
@@ -70,11 +65,9 @@ def covariance_of(value: Any, places: Places, what: str) -> Array:
 
 
 def factor(matrix: Array) -> Array:
-    """Return G with G Gᵀ = the covariance, and no column for a direction without noise.
-
-    A diagonal covariance keeps the order of its entries.
-    """
+    """Return G with G Gᵀ = the covariance, and no column for a direction without noise."""
     if not np.any(matrix - np.diag(np.diag(matrix))):
+        # A diagonal covariance keeps the order of its entries, which eigh would not.
         noisy = np.flatnonzero(np.diag(matrix) > 0.0)
         return np.asarray(np.sqrt(matrix)[:, noisy])
     values, vectors = np.linalg.eigh(matrix)

@@ -24,12 +24,7 @@ from casadi_hybrid.utils.inputs import positive
 
 
 class Sensors:
-    """The measured quantities of a model, one below the other.
-
-    Attributes:
-        places: of the measured states (all by default), algebraic states or outputs.
-        function: (x, z, u, p, t) → the column.
-    """
+    """The measured quantities of a model, one below the other."""
 
     def __init__(self, model: Model, outputs: Sequence[str] | None = None) -> None:
         if not isinstance(model, Model):
@@ -38,6 +33,7 @@ class Sensors:
             raise InputError(f"outputs must be a list of names, got the text {outputs!r}")
         self.model = model
         values: dict[str, Any] = {}
+        # Measured states (all by default), algebraic states or outputs.
         for name in model.signals["state"] if outputs is None else outputs:
             if name in values:
                 raise InputError(f"outputs names {name!r} twice")
@@ -140,6 +136,7 @@ class Plant:
             period: another one than the plant's, which does not matter to a discrete model.
         """
         x, z, u, p = self._arguments(x, u, time)
+        # The step takes controls at both ends: a held control is the same at both.
         return np.array(self._step(x, z, u, u, p, time, period or self.period)[0]).ravel()
 
     def motion(self, x0: Any, controls: Any, time: float = 0.0) -> Array:
@@ -183,6 +180,7 @@ class Plant:
         u = self.model.vector("control", u, "u")
         p = self.model.numbers(self.parameters, time)
         if self._algebraic is not None:
+            # Newton starts at the last algebraic states, so that it stays on their branch.
             self._z = np.array(self._algebraic(self._z, x, u, p, time)).ravel()
         return x, self._z, u, p
 
@@ -191,6 +189,7 @@ def first_guess(model: Model, kind: str) -> Array:
     """Return the guesses of all of a kind at the beginning of a horizon, one below the other."""
     parts = [np.zeros(0)]
     for name, signal in model.signals[kind].items():
+        # A guess may be a function of s, or have a column a grid point: take the first.
         value = np.asarray(signal.guess(0.0) if callable(signal.guess) else signal.guess)
         if value.ndim == 2 or value.size not in (1, signal.size):
             value = value[..., :1]

@@ -19,8 +19,8 @@ Array = NDArray[np.float64]
 _RESERVED = "[", "violation of "
 Places = Mapping[str, slice]
 Values = Mapping[str, Any]
+# A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1].
 Guess = Any
-"""A number, a vector, a matrix with a column a grid point, or a function of s in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,7 @@ def number(values: Array) -> Any:
 
 
 def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
-    """Return numbers as a new array; refuse None, text and expressions.
-
-    The message about a ``limit`` has a hint.
-    """
+    """Return numbers as a new array; refuse None, text and expressions."""
     if isinstance(value, ca.SX | ca.MX) and not value.is_constant():
         # NumPy would read a symbol as NaN.
         hint = "; for a limit on the other side state another constraint" if limit else ""
@@ -166,6 +163,7 @@ def numbers(value: Any, what: str, *, limit: bool = False) -> Array:
 def flat(value: Any, what: str, *, limit: bool = False) -> Array:
     """Return numbers as one column; refuse a matrix, whose order is ambiguous."""
     values = numbers(value, what, limit=limit)
+    # NumPy stacks rows, CasADi columns.
     if values.size > max(values.shape, default=1):
         raise InputError(
             f"{what} has the shape {values.shape}; give {values.size} numbers; A.ravel(order='F') "
@@ -210,6 +208,7 @@ def column(value: Any, size: int, what: str, *, limit: bool = False) -> Array:
 
 
 def _no_list_of_one(value: Any, read: Array, size: int, what: str) -> None:
+    # More likely a forgotten entry than a number for all.
     if read.shape == (1,) and size > 1 and isinstance(value, list | tuple | np.ndarray):
         raise InputError(f"{what} is a list of 1 number; give {size}, or a number for all")
 
@@ -295,16 +294,14 @@ def matrix(value: Any, size: int, columns: int, what: str) -> Array:
 
 
 def spread(guess: Guess, size: int, fractions: Array, what: str, *, held: bool = False) -> Array:
-    """Return a guess at each fraction of the horizon, one column for each.
-
-    The guess of a ``held`` control may have a column an interval; the last one is repeated.
-    """
+    """Return a guess at each fraction of the horizon, one column for each."""
     if callable(guess):
         try:
             points = [guess(s) for s in fractions.tolist()]
         except Exception as error:
             raise NumberError(f"{what} raised {in_a_sentence(error)}") from error
         return _stacked(points, size, what)
+    # The guess of a held control may have a column an interval: the last one is repeated.
     if held and np.ndim(guess) and np.shape(guess)[-1] == fractions.size - 1:
         values = np.atleast_2d(np.asarray(guess))
         if values.shape[0] == size:
@@ -333,16 +330,14 @@ def known(name: str, names: Mapping[str, Any], kind: str) -> Any:
 
 
 def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) -> Any:
-    """Return an expression of these columns of symbols and no others, as ``ca.SX``.
-
-    ``unknown`` ends the sentence about another symbol.
-    """
+    """Return an expression of these columns of symbols and no others, as ``ca.SX``."""
     try:
         value = ca.SX(value)
     except (NotImplementedError, TypeError):
         raise InputError(
             f"{what} must be an expression of the model's symbols, got {type(value).__name__}"
         ) from None
+    # Only a function knows its free symbols. `unknown` ends the sentence about one of them.
     free = ca.Function("f", list(arguments), [value], {"allow_free": True}).get_free()
     if free:
         names = {symbol.name() for column in arguments for symbol in ca.symvar(column)}
@@ -353,4 +348,5 @@ def expression(value: Any, what: str, arguments: Sequence[Any], unknown: str) ->
 
 def between(fractions: Array, taus: Array) -> Array:
     """Return the fractions of the horizon at fractions ``taus`` of each interval."""
+    # Interval by interval, as the columns of a block.
     return np.asarray((fractions[:-1, None] + np.diff(fractions)[:, None] * taus).ravel())

@@ -1,8 +1,7 @@
-"""From one grid point to the next: Runge–Kutta, CasADi's integrators, the step of a discrete model.
+"""Steps from one grid point to the next: Runge–Kutta, CasADi's integrators, discrete models.
 
-A step is a function (x, z, u, v, p, t, dt) → (x at the end, ∫ integrand dt, z at the end), in which
-the control runs linearly from u to v over the interval; for one that is held v = u. The first
-entries of p are the model's parameters; those after them are for the integrand alone.
+A step is a function (x, z, u, v, p, t, dt) → (x at the end, ∫ integrand dt, z at the end). The
+control runs linearly from u to v. Entries of p after the model's are for the integrand alone.
 """
 
 from __future__ import annotations
@@ -64,8 +63,10 @@ class RungeKutta:
                 "Collocation(), or MultipleShooting(Integrator('idas'))"
             )
         x, z, u, v, p, t, dt = symbols = symbols_of(model, integrand)
+        # Equal steps in s, the fraction of the interval.
         h = 1.0 / self.steps
 
+        # In the fraction s of the interval: dx/ds = dt·f, and the integrand is a further state.
         def slope(at: Any, s: float) -> Any:
             here = (at[:n], z, u + s * (v - u), p, t + s * dt)
             return dt * ca.vertcat(_own(model, model.moves.rate, here), integrand(*here))
@@ -74,6 +75,7 @@ class RungeKutta:
         y = ca.vertcat(x, ca.SX.zeros(integrand.numel_out(0)))
         for i in range(self.steps):
             s = i * h
+            # The classical tableau: 1/6, 1/3, 1/3, 1/6.
             a = slope(y, s)
             b = slope(y + h / 2 * a, s + h / 2)
             c = slope(y + h / 2 * b, s + h / 2)
@@ -103,6 +105,7 @@ class Integrator:
         if model.size("algebraic") and self.plugin == "cvodes":
             raise InputError(f"{model.name} has algebraic states; take Integrator('idas')")
         dae, of_x, of_z = dae_of(model, integrand)
+        # An integrator's times are fixed: from 0 to 1 in s = (time − t)/dt, t and dt parameters.
         solve = ca.integrator("integrate", self.plugin, dae, 0.0, 1.0, dict(self.options))
         x, z, *rest = symbols = symbols_of(model, integrand, ca.MX)
         end = solve(x0=x / of_x, z0=z / of_z, p=ca.vertcat(*rest))
@@ -110,13 +113,11 @@ class Integrator:
 
 
 def dae_of(model: Model, integrand: ca.Function) -> tuple[dict[str, Any], ca.DM, ca.DM]:
-    """Return an interval from 0 to 1 as CasADi's integrators take it, and the scales of x and of z.
-
-    Both are divided by these, for tolerances are absolute too; its parameters are (u, v, p, t, dt).
-    """
+    """Return an interval from 0 to 1 for CasADi's integrators, and the scales of x and z."""
     x, z, u, v, p, t, dt = symbols_of(model, integrand)
     of_x, of_z = (ca.DM(model.limits(kind, "scale")) for kind in ("state", "algebraic"))
     s = ca.SX.sym("s")
+    # Scaled unknowns: the absolute tolerance of the integrator holds for x/scale.
     here = (x * of_x, z * of_z, u + s * (v - u), p, t + s * dt)
     dae = {"x": x, "t": s, "p": ca.vertcat(u, v, p, t, dt), "quad": dt * integrand(*here)}
     dae["ode"] = dt * _own(model, model.moves.rate, here) / of_x

@@ -20,23 +20,18 @@ from casadi_hybrid.control.transcription.terms import SAME
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import count, positive
 
+# Steps of the prediction for each of the problem's; steps an interval that are tried in C.
 _FINER, _STEPS = 4, (4, 8, 16, 32, 64)
-"""Steps of the prediction for each of the problem's; steps an interval that are tried in C."""
+# Distance to the integrator, and perturbation of states to measure it, in units of the scale.
 _NEAR, _PART = 1e-6, 1e-3
-"""Distance to the integrator, and perturbation of states to measure it, in units of the scale."""
 
 
 class Delay:
-    """Predictor of the state at which a control takes effect.
-
-    A control that is sent at t acts from t + d on, until the next one does. So the state at t + d
-    follows from the state at t and the controls sent before. Until the first one acts, the control
-    applied before holds, by default the model's guess. ``delay`` is d, :attr:`seconds`, or of type
-    int a number of periods.
-    """
+    """Predictor of the state at which a control takes effect, a delay after its measurement."""
 
     def __init__(self, ocp: OptimalControl, delay: float | int, period: float | None) -> None:
         self._step = step = float(ocp.length * ocp.fractions[1])
+        # An int is a number of periods. A control sent at t acts from t + delay on.
         if isinstance(delay, int | np.integer) and not isinstance(delay, bool):
             self.seconds = count(delay, "delay") * (period or step)
         else:
@@ -71,10 +66,9 @@ class Delay:
             del self._sent[0]  # another one acts already
 
     def by_intervals(self, u: Array, program: Program) -> ca.Function:
-        """Return (x, sent, p, t) → x one delay later, for C; p are the program's parameters.
+        """Return (x, sent, p, t) → x one delay later, for C, from the controls of each interval.
 
-        A control is sent every interval, ``sent`` has the oldest first. A model without Runge–Kutta
-        steps takes as many as agree with the integrator near the program's state and the control u.
+        ``sent`` has the oldest first; p are the program's parameters.
         """
         if (model := self._with_parameters(program).model).size("algebraic"):
             raise InputError(
@@ -84,6 +78,7 @@ class Delay:
         x, p, t = ca.MX.sym("x", f.size1_in(0)), ca.MX.sym("p", program.p.size), ca.MX.sym("t")
         sent, z = ca.MX.sym("sent", f.size1_in(2), count), ca.MX(f.size1_in(1), 1)
         own = own_parameters(model, program, p)
+        # The oldest control acts for the rest of its interval, all later ones for a whole one.
         state, time, length = x, t, self.seconds - (count - 1) * self._step
         for v in ca.horzsplit(sent):
             state = f(state, z, v, v, own, time, length)[0]
@@ -99,6 +94,7 @@ class Delay:
         x = program.stacked({f"initial {n}": s for n, s in model.signals["state"].items()}, 0)
         width, *sides = (model.limits("control", key) for key in ("scale", "lower", "upper"))
         samples = []
+        # Tested at the state and near it, with controls a scale apart.
         for sign in (0, 1, -1):
             y, v = x + sign * _PART * scale, np.clip(u + sign * width, *sides)
             with suppress(RuntimeError):  # the model may not be defined there
@@ -122,21 +118,19 @@ class Delay:
         return self._plant
 
     def ahead(self, x: Array, time: float, program: Program, courses: Mapping[str, Any]) -> Array:
-        """Return the state one delay after ``time``, the program's parameters held.
-
-        ``courses``, functions of time, are taken in the middle of every piece, none longer than an
-        interval; of a discrete model at the beginning of every step.
-        """
+        """Return the state one delay after ``time``, the program's parameters held."""
         if self._plant is None:
             return x
         slack, plant = SAME * self.seconds, self._with_parameters(program)
         model = plant.model
         moving = {name: f for name, f in courses.items() if name in model.signals["parameter"]}
+        # Pieces without a change of control, cut at intervals if parameters move.
         edges = time + self._step * np.arange(1, self.seconds / self._step)
         if not model.discrete:
             edges = np.sort([*(t for t, _ in self._sent), *(edges if moving else ())])
         inner = edges[(edges - time > slack) & (time + self.seconds - edges > slack)].tolist()
         for begin, end in pairwise([time, *inner, time + self.seconds]):
+            # The midpoint is second-order accurate in a piece; a discrete step takes its beginning.
             sample = begin if model.discrete else (begin + end) / 2
             plant.parameters |= {name: np.ravel(f(sample)) for name, f in moving.items()}
             acting = [control for t, control in self._sent if t <= begin + slack]

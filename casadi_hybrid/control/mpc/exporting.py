@@ -93,6 +93,7 @@ def _steps(
         before = {name: control[places[of]] for name, of in ocp.lagged.items()}
         state = plan.state(length)
         values = problem.numbers(state, time=k * length, **{**parameters, **before})
+        # The loop's plant is the model: the state that the plan predicts is measured next.
         program = limits.put_into(values)
         start = program.shifted(result.x, result.lam_x, result.lam_g)
         start["x0"] = plan.begun(start["x0"], state)

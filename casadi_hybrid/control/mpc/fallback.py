@@ -17,23 +17,14 @@ from casadi_hybrid.control.solution.steady import steady
 from casadi_hybrid.utils.errors import InputError
 
 Fallback = Callable[[Array, float], Any]
+# Largest control at an equilibrium, in units of its scale, that counts as zero.
 _ZERO = 1e-6
-"""Largest control at an equilibrium, in units of its scale, that counts as zero."""
+# Seconds that the solves before the first step may take.
 _FIRST_USE = 10.0
-"""Seconds that the solves before the first step may take."""
 
 
 class DefaultControl:
-    """A user's function (x, time) → controls, then the default.
-
-    The user may choose the default. Otherwise it is zero (the middle of limits without zero) if
-    the model has an equilibrium there, else the control of the equilibrium.
-
-    Attributes:
-        default, words: the controls, and the same in words.
-        settled: true once the default is known.
-        flaw: why the user has to choose, but has not; else empty.
-    """
+    """A user's function (x, time) → controls, then the default."""
 
     def __init__(self, ocp: OptimalControl, fallback: Fallback | None, default: Any = None) -> None:
         self._model, self._fallback = ocp.model, fallback
@@ -41,8 +32,10 @@ class DefaultControl:
         self._lower, self._upper = lower, upper
         without_zero = (lower > 0.0) | (upper < 0.0)
         middle = np.isfinite(lower) & np.isfinite(upper) & without_zero
+        # Zero, or the middle of limits without zero, until settle() finds an equilibrium.
         self.default = np.zeros(lower.size)
         self.default[middle] = (lower[middle] + upper[middle]) / 2
+        # flaw: why the user has to choose a default, but has not.
         self.settled, self.flaw = default is not None, ""
         if default is not None:
             self.default = self._checked(default)
@@ -68,6 +61,7 @@ class DefaultControl:
         trajectories = program.unpack(plan.x)
         guess = {name: trajectories[name][:, -1] for name in model.signals["state"]}
         for name in model.signals["control"]:
+            # The last controls of a horizon often leave the equilibrium: take those in the middle.
             guess[name] = trajectories[name][:, trajectories[name].shape[1] // 2]
         given = [name for name in model.signals["parameter"] if name in program.parameters]
         values = {name: program.parameters[name].read(program.p)[:, 0] for name in given}
@@ -107,13 +101,10 @@ class DefaultControl:
 
 
 def first_solves(answers: Answers, fallback: DefaultControl, *, choose: bool) -> str:
-    """Solve from the declared start, then from the answer; return warnings in words.
-
-    Afterwards functions, the solver's memory and its code are loaded. The answers are dropped, as
-    nobody measured that state. ``choose``: warn if the user has to choose a default.
-    """
+    """Solve from the declared start, then from the answer; return warnings in words."""
     until = clock.perf_counter() + _FIRST_USE
     search = answers.search
+    # To load functions, memory and code: the answers are dropped, since no state was measured.
     first = search.first_solves(until)
     if answers.aid is not None:
         answers.aid.first_solves(until)

@@ -8,16 +8,12 @@ from typing import Any
 from casadi_hybrid.utils.lock import Lock
 
 _lock = Lock()
+# For each step under way, in any thread: true if collection was enabled before all of them.
 _was_enabled: list[bool] = []
-"""For each step under way, in any thread: true if collection was enabled before all of them."""
 
 
 class PostponedCollection:
-    """Context without garbage collection, which may take longer than a deadline.
-
-    A due collection begins afterwards, with the next allocation. Collection that was disabled stays
-    so, and without a deadline nothing is postponed.
-    """
+    """Context without garbage collection, which may take longer than a deadline."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
@@ -25,6 +21,7 @@ class PostponedCollection:
     def __enter__(self) -> None:
         if self.wanted:
             with _lock.held:
+                # Steps of threads overlap: the last to end restores the state before the first.
                 _was_enabled.append(_was_enabled[0] if _was_enabled else gc.isenabled())
                 gc.disable()
 

@@ -17,11 +17,7 @@ from casadi_hybrid.utils.errors import InputError
 def measured(
     ocp: Statement, x: Any, parameters: Mapping[str, Any]
 ) -> tuple[Array, Mapping[str, Any], str]:
-    """Return the state as a column, the parameters, and their flaws in words.
-
-    Values that are not finite are replaced by the declared ones, of states by zeros: shapes are
-    checked all the same, and limits are the declared ones.
-    """
+    """Return the state as a column, the parameters, and their flaws in words."""
     flaws: list[str] = []
     if not isinstance(x, np.ndarray) and isinstance(x, Mapping):
         x = {name: _clean(name, v, f"the measured {name}", flaws, {}) for name, v in x.items()}
@@ -29,6 +25,7 @@ def measured(
     wrong = ~np.isfinite(state)
     if anywhere(wrong):
         flaws.append(f"the measured state has {state[wrong][0]:g}")
+        # Any finite number will do: no solve is made of a flawed state.
         state[wrong] = 0.0
     if parameters:
         parameters = {
@@ -41,10 +38,8 @@ def measured(
 def limited(
     ocp: Statement, state: Array, limits: Sides, tolerance: float
 ) -> tuple[Array, dict[str, float]]:
-    """Return the state, and the excess over each of its hard limits that it violates.
+    """Return the state within its limits, and the excess over each hard limit that it violates.
 
-    A state that exceeds a limit by at most the tolerance is moved onto the limit: so small an
-    excess can make a problem infeasible, and the solver would search for a feasible point in vain.
     A state within all limits is returned itself.
     """
     lower, upper = limits
@@ -60,6 +55,7 @@ def limited(
         if (beyond > tolerance * scale).any():
             excess[name] = float(beyond.max())
         else:
+            # So small an excess may make the problem infeasible, which takes long to prove.
             state[where] = np.clip(values, lower[where], upper[where])
     return state, excess
 

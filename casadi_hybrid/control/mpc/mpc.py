@@ -31,10 +31,10 @@ from casadi_hybrid.utils.inputs import count, is_callable, positive
 if TYPE_CHECKING:
     from casadi_hybrid.core.export.export import Export
 
+# Least and largest part of the deadline reserved after the solver, and its decay per step.
 _LEAST_RESERVE, _MOST_RESERVE, _FADING = 0.05, 0.25, 0.98
-"""Least and largest part of the deadline reserved after the solver, and its decay per step."""
+# Factor of the residuals that is progress, and iterations allowed without: as in the core.
 _PROGRESS, _PATIENCE = 0.9, 50
-"""Factor of the residuals that is progress, and iterations allowed without: as in the core."""
 
 
 class MPC:
@@ -221,10 +221,12 @@ class MPC:
         if lagged and self._applied is not None:
             slices = self._one.model.places("control")
             before = {name: self._applied[slices[of]] for name, of in lagged.items()}
+            # A user's value of a previous control counts.
             parameters = {**before, **parameters}
         request, flaw = self._request(x, at, parameters)
         self._time, acts = at, request.at
         if flaw:
+            # Without a valid measurement no solve: the last plan, fallback or default answers.
             solves = [Outcome(reason=flaw, report={"warm": False, "iterations": 0})]
         else:
             # Few iterations a step may never lead from a rejected point to a plan.
@@ -370,12 +372,14 @@ class MPC:
     def _request(self, x: Any, at: float, parameters: Mapping[str, Any]) -> tuple[Request, str]:
         """Return the request of a step, and the flaws of its values in words."""
         state, values, flaw = measured(self._one, x, parameters)
+        # Parameters and references begin where the control acts.
         at += self._delay.seconds
         program_of = self._answers.search.program
         try:
             program = program_of(state, at, values)
         except NumberError as error:  # of a function of time, or limits that follow them cross
             flaw = "; ".join(filter(None, (flaw, str(error))))
+            # A program with valid values is needed for the limits of the control, whatever answers.
             zeros: Any = {name: 0.0 for name, s in self._one.given.items() if s.varying}
             if isinstance(self.ocp, Scenarios):  # values of single scenarios too
                 zeros = dict.fromkeys(self.ocp.parts, zeros)
@@ -393,6 +397,7 @@ class MPC:
             except Exception as error:  # noqa: BLE001, a controller goes on, and says so
                 flaw = f"the delay could not be predicted: {error}"
             program = program_of(state, at, values)
+        # Limits may follow parameters, so the program comes before the state that it limits.
         sides = self._answers.limits.of("state", program)
         inside, far = limited(self._one, state, sides, self._tolerance)
         if inside is not state:
@@ -428,5 +433,6 @@ class MPC:
 
     def _margin(self, deadline: float, after: float, late: float) -> float:
         """Return the seconds that the next solve leaves for the work after it."""
+        # Twice the last step's time after the solver; the slow decay remembers a slow step.
         needed = max(2.0 * after, late, _FADING * self._reserve, _LEAST_RESERVE * deadline)
         return min(_MOST_RESERVE * deadline, needed)

@@ -33,18 +33,15 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Predicted trajectory for one measurement, in the program's scaled unknowns.
-
-    ``time`` is that of its start, ``objective`` NaN and ``ended`` None without a solve.
-    """
+    """Predicted trajectory for one measurement, in the program's scaled unknowns."""
 
     problem: Problem
     program: Program
     x: Array
     lam_x: Array
     lam_g: Array
-    time: float
-    objective: float = np.nan
+    time: float  # of the start
+    objective: float = np.nan  # NaN without a solve, as ended is None
     ended: Any = None
 
     @cached_property
@@ -95,14 +92,13 @@ class Plan:
         return bool(times[0] - slack <= time < times[-1] - slack)
 
     def control(self, time: float) -> Array | None:
-        """Return all controls at a time, one below the other; None after the end.
-
-        Of scenarios the nominal one's, which all share as long as controls are common.
-        """
+        """Return all controls at a time, one below the other; None after the end."""
         if not self.covers(time):
             return None
         times = self.times
+        # A time just before a grid point, by rounding, counts as at it.
         k = int(times.searchsorted(time + SAME * (times[1] - times[0]), side="right")) - 1
+        # The nominal scenario's, which all share as long as controls are common.
         rows, prefix = [], next(iter(self.problem.prefixed))
         for name, signal in self.ocp.model.signals["control"].items():
             values = self.program.variables[prefix + name].read(self.x)
@@ -113,20 +109,14 @@ class Plan:
         return np.concatenate(rows)
 
     def moved(self, time: float) -> dict[str, Array]:
-        """Return ``x0, lam_x0, lam_g0`` of the same horizon from a later time on.
-
-        On an even grid of a fixed duration a whole number of intervals is a shift
-        (:meth:`Program.shifted`). Else the values at the new times are read from the plan: states
-        and linear controls by interpolation, held controls by the interval in which the middle of
-        the new one lies, multipliers by the nearest. A free duration is shortened by the time that
-        has passed. Beyond its end the plan keeps its last values.
-        """
+        """Return ``x0, lam_x0, lam_g0`` of the same horizon from a later time on."""
         passed, ocp = time - self.time, self.ocp
         start = {"x0": self.x, "lam_x0": self.lam_x, "lam_g0": self.lam_g}
         step = self.duration * float(ocp.fractions[1])
         if abs(passed) <= SAME * step:
             return start
         whole = round(passed / step)
+        # On an even grid of a fixed duration whole intervals are an exact shift.
         even = ocp.free_duration is None and ocp.even
         if even and whole >= 1 and abs(passed - whole * step) <= SAME * step:
             shift = min(whole, ocp.intervals)
@@ -137,7 +127,9 @@ class Plan:
         program, free = self.program, self.ocp.free_duration
         length = self.ocp.length
         if free is not None:
+            # A free duration is shortened by the time that has passed.
             length = max(free.lower, min(free.upper, self.duration - (time - self.time)))
+        # Beyond the end of the plan np.interp and clip keep its last values.
         old, new = self.times, time + length * self.ocp.fractions
         N = self.ocp.intervals
 
@@ -149,6 +141,7 @@ class Plan:
                     continue
                 values = stacked[block.where].reshape(block.shape, order="F")
                 if columns == N and stride == 1:  # one for each interval
+                    # A held value is that of the old interval around the middle of the new one.
                     k = np.searchsorted(old, (new[:-1] + new[1:]) / 2, side="right") - 1
                     values = values[:, np.clip(k, 0, old.size - 2)]
                 else:
@@ -159,6 +152,7 @@ class Plan:
                     if smooth:
                         values = np.stack([np.interp(target, source, row) for row in values])
                     else:
+                        # Multipliers jump with the active set: take the nearest point's.
                         edges = (source[:-1] + source[1:]) / 2
                         values = values[:, np.searchsorted(edges, target, side="right")]
                 moved[block.where] = values.ravel(order="F")
@@ -189,6 +183,7 @@ def transferred(plan: Plan, problem: Problem) -> Plan:
         return plan
     source, target = plan.program, problem.program
     x, lam_x, lam_g = target.x0.copy(), np.zeros(target.n), np.zeros(target.m)
+    # Violations and the rows of softened limits have no twin: they start at x0 and zero.
     of_x, into_x = common(source.variables, target.variables)
     of_g, into_g = common(source.constraints, target.constraints)
     x[into_x], lam_x[into_x], lam_g[into_g] = plan.x[of_x], plan.lam_x[of_x], plan.lam_g[of_g]

@@ -17,8 +17,8 @@ from casadi_hybrid.control.transcription.terms import Soft
 from casadi_hybrid.utils.errors import InputError
 
 Problem = OptimalControl | Scenarios
+# Factor of the weights of limits on control increments, which give way last.
 _LAST = 100.0
-"""Factor of the weights of limits on control increments, which give way last."""
 
 
 def refuse(problem: Problem) -> None:
@@ -37,14 +37,11 @@ def refuse(problem: Problem) -> None:
 
 
 def softened(problem: Problem, soft: Soft) -> Problem:
-    """Return the problem with all limits soft except those of controls, weighted by their scale.
-
-    Limits of control increments give way last. Constraints that are soft already keep their weight.
-    A violation in a scenario counts with the scenario's weight, as all costs do.
-    """
+    """Return the problem with all limits soft except those of controls, weighted by their scale."""
     if isinstance(problem, OptimalControl):
         return _softened(problem, soft)
     options: dict[str, Any] = {"shared": problem.shared, "solver": problem.options}
+    # A violation in a scenario counts with the scenario's weight, as all costs do.
     weights, name = list(problem.weights.values()), f"{problem.name}, softened"
     ocp = _softened(problem.ocp, soft)
     return Scenarios(ocp, problem.scenarios, weights=weights, name=name, **options)
@@ -56,6 +53,7 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
     soft = replace(soft, scaled=True)
     last = replace(soft, linear=_LAST * soft.linear, quadratic=_LAST * soft.quadratic)
     other.constraints = [
+        # Constraints that are soft already keep their weight.
         c if c.soft else replace(c, soft=last if c.name in ocp.slewed else soft)
         for c in ocp.constraints
     ]
@@ -67,13 +65,11 @@ def _softened(ocp: OptimalControl, soft: Soft) -> OptimalControl:
 
 
 def violated(problem: Problem, program: Program, x: Array, tolerance: float) -> dict[str, float]:
-    """Return the largest violation of each limit of a softened program, in its own units.
-
-    The worst scenario counts. Violations up to the tolerance, in scaled units, are left out.
-    """
+    """Return the largest violation of each limit of a softened program, in its own units."""
     largest: dict[str, float] = {}
     for label, block in violations(problem, program):
         amounts = block.read(x)
+        # The tolerance is in scaled units. Of scenarios the worst counts.
         if (amounts > tolerance * block.scale).any():
             largest[label] = max(largest.get(label, 0.0), float(amounts.max()))
     return largest

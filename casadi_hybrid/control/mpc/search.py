@@ -34,54 +34,32 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Request:
-    """Arguments of a solve.
-
-    Attributes:
-        program: the problem with the values of the step, its start aside.
-        state, at, parameters: the same values, as measured and given. Without a state the declared
-            one is taken, and no earlier plan.
-        far: excess of the state over its hard limits, by name.
-        before: the plan that the solve begins at, if it lasts until now.
-        until: moment of ``time.perf_counter`` after which no evaluation begins.
-        reserve: seconds of it that the solver leaves for the work after it.
-        iterations: limit of a solve that begins at a plan; None for no limit.
-    """
+    """Arguments of a solve."""
 
     program: Program
-    state: Any = None
+    state: Any = None  # None: the declared state, and no earlier plan
     at: float = 0.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    far: Mapping[str, float] = field(default_factory=dict)
-    before: Plan | None = None
-    until: float = np.inf
-    reserve: float = 0.0
-    iterations: int | None = None
+    far: Mapping[str, float] = field(default_factory=dict)  # excess over hard limits
+    before: Plan | None = None  # start of the solve, if it lasts until now
+    until: float = np.inf  # of time.perf_counter; no evaluation begins later
+    reserve: float = 0.0  # seconds before `until` that are left for the work after the solver
+    iterations: int | None = None  # limit of a solve that begins at a plan
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a solve, or of the step that it answers.
+    """Outcome of a solve, or of the step that it answers."""
 
-    Attributes:
-        plan: the returned point; None without one.
-        usable: true if it satisfies all rows and bounds within the tolerance.
-        solved: true if it is a solution too.
-        infeasible: true if the solver found the problem infeasible.
-        lasting: true if the next solve should begin there.
-        unfinished: true if time or iterations ran out; the problem may be feasible.
-        reason: its flaws in words.
-        report: fields of the record.
-        status, violated: of the step that it answers, see :class:`Step`; else empty.
-    """
-
-    plan: Plan | None = None
-    usable: bool = False
-    solved: bool = False
-    infeasible: bool = False
-    lasting: bool = False
-    unfinished: bool = False
+    plan: Plan | None = None  # the returned point
+    usable: bool = False  # all rows and bounds within the tolerance
+    solved: bool = False  # usable, and a solution
+    infeasible: bool = False  # the solver found the problem infeasible
+    lasting: bool = False  # the next solve should begin there
+    unfinished: bool = False  # time or iterations ran out; the problem may be feasible
     reason: str = ""
-    report: Mapping[str, Any] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)  # fields of the record
+    # Of the step that it answers, see Step; else empty.
     status: str = ""
     violated: Mapping[str, float] = field(default_factory=dict)
 
@@ -130,6 +108,7 @@ class Search:
         report: dict[str, Any] = {"warm": warm, "iterations": 0}
         try:
             start = self._start(request, warm)
+            # The solver gets what is left after the start values have been computed.
             left = request.until - request.reserve - clock.perf_counter()
             if left <= 0.0:
                 slow = ", ".join(name for name, v in request.parameters.items() if callable(v))
@@ -151,6 +130,7 @@ class Search:
             return {"x0": program.x0}
         plan = transferred(request.before, self.problem)
         start = plan.moved(request.at)
+        # With the measured state in place of the predicted one the start meets its rows.
         return {**start, "x0": plan.begun(start["x0"], request.state)}
 
     def _judged(self, request: Request, result: Result, report: dict[str, Any]) -> Outcome:
@@ -180,6 +160,7 @@ class Search:
                 return Outcome(infeasible=result.infeasible, reason=_failure(error), report=report)
             report |= self._checked(request.program, x, g)
             usable = report["violation"] <= self.tolerance
+            # An untouched start is feasible for the predicted state, not for the measured one.
             if stop is StopReason.ITERATION_LIMIT and np.array_equal(x, result.x0):
                 usable = False  # the plan of another measurement
                 reasons.append("no step was found")
@@ -189,6 +170,7 @@ class Search:
             reasons.append("no time was left to check its point")
         unfinished = stop in (StopReason.TIME_LIMIT, StopReason.ITERATION_LIMIT)
         if unfinished and not usable:
+            # The next solve goes on at the last iterate, not at the best one.
             x, lam_x, lam_g = map(np.array, result.last.values())
             plan = replace(plan, x=x, lam_x=lam_x, lam_g=lam_g)
         return Outcome(
@@ -212,6 +194,7 @@ class Search:
         ):
             worst = max(worst, np.maximum(lower - values, values - upper).max(initial=0.0))
             at_limit = (values <= lower + tolerance) | (values >= upper - tolerance)
+            # Equations are always active; only inequalities count.
             indices = self._block_of[key][at_limit & (lower < upper)]
             active = np.zeros(len(blocks), dtype=bool)
             active[indices] = True
@@ -221,13 +204,7 @@ class Search:
 
 
 class Answers:
-    """Solves a problem, and the softened one if limits cannot be kept.
-
-    The softened one comes first if the state is outside its limits, or if limits could not be kept
-    a step before: another proof of infeasibility may take all the time. A solve that was cut short
-    proves nothing and goes on in the next step. A softened plan within all limits is the start of
-    the solve of the problem itself.
-    """
+    """Solves a problem, and the softened one if limits cannot be kept."""
 
     def __init__(self, ocp: Problem, soft: Soft | None, tolerance: float) -> None:
         self.limits = Limits(ocp.nominal, ocp.prefixed)
@@ -237,6 +214,8 @@ class Answers:
 
     def reset(self) -> None:
         """Forget the outcomes of the steps before."""
+        # True: limits could not be kept a step before, so the softened problem comes first.
+        # Another proof of infeasibility may take all the time.
         self._strained = False
 
     @cached_property
@@ -261,6 +240,7 @@ class Answers:
                 reason = f"the state is outside its limits ({far})"
             relaxed = self._solve_softened(request, reason)
             hard = relaxed.violated.keys() - soft_names(self.search.problem)
+            # A softened plan that keeps all hard limits is only the start of the hard solve.
             if hard or request.far:
                 if relaxed.status:
                     self._strained = not hard <= request.far.keys()
@@ -281,6 +261,7 @@ class Answers:
             return [*solves, changed(outcome, status=status)]
         # If neither problem has a plan yet they take turns.
         if relaxed is None:
+            # A solve that was cut short proves nothing and goes on in the next step.
             self._strained = not outcome.unfinished
             if infeasible:
                 relaxed = self._solve_softened(request, outcome.reason)

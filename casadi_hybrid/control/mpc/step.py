@@ -55,24 +55,22 @@ class Gain:
 
 
 def gain_at(plan: Plan, cache: dict[Any, Sensitivities]) -> Gain:
-    """Return the derivative of a plan's first controls with respect to its initial state.
-
-    By the implicit function theorem at the KKT point with its active limits, see
-    :mod:`casadi_hybrid.solver.sensitivity`: a control at its limit has zeros. ``cache`` keeps the
-    functions for each problem.
-    """
+    """Return the derivative of a plan's first controls with respect to its initial state."""
     program, model = plan.program, plan.ocp.model
     if plan.problem not in cache:
         cache[plan.problem] = Sensitivities(Problem.from_nlp(dict(program.nlp)))
     prefixes = list(plan.problem.prefixed)
+    # Implicit function theorem at the KKT point: a control at its limit has zeros.
     names = [f"{prefix}initial {name}" for prefix in prefixes for name in model.signals["state"]]
     states = np.concatenate([program.parameters[name].where for name in names])
     dx, _ = of_unknowns(cache[plan.problem], plan, states)
     rows = []
     for name, signal in model.signals["control"].items():
         block = program.variables[prefixes[0] + name]
+        # u = scale·û; parameters have no scale.
         rows.append(block.scale[:, :1] * dx[block.where[: signal.size]])
     du = np.vstack(rows)  # a measurement is the start of every scenario
+    # The chain rule: one measurement moves the initial states of all scenarios.
     return Gain(du.reshape(du.shape[0], len(prefixes), -1).sum(axis=1), model)
 
 

@@ -12,6 +12,7 @@ from casadi_hybrid.control.solution import drawing as common
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.output.plotting import PALETTE, figure, legend_below
 
+# Styles by word of the legend, in addition to the entry's colour.
 _LOOKS: dict[str, dict[str, Any]] = {
     "true": {},
     # Behind the curves and paler, since they may be many.
@@ -19,7 +20,6 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "estimate": {"color": PALETTE[7], "linestyle": ":", "linewidth": 1.3},
     "limit": common.LIMIT,
 }
-"""Styles by word of the legend, in addition to the entry's colour."""
 
 
 def draw_run(run: Any, names: Sequence[str] | None, title: str) -> Any:
@@ -88,6 +88,7 @@ def _panel(ax: Any, run: Any, name: str, table: Any) -> None:
 def _limits(ax: Any, limit: Any, values: Any, times: Array) -> None:
     """Draw limits that are near the curve; a far one would make it flat."""
     least, most = np.nanmin(values, initial=np.inf), np.nanmax(values, initial=-np.inf)
+    # A constant curve has no range of its own: its size stands in.
     room = 1.5 * max(most - least, 1e-9 * max(abs(most), abs(least), 1.0))
     pairs = np.stack((limit.lower, limit.upper), axis=1)
     for bound in np.unique(np.concatenate(pairs), axis=0):

@@ -23,43 +23,26 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class Trial:
-    """Outcome of one seed; a number is NaN if the run has none.
-
-    Attributes:
-        seed: of the random numbers.
-        cost: over all steps; NaN for a run that stopped early, whose sum is of fewer steps.
-        violation: the largest of all limits, in units of the quantities' scales.
-        failed: number of steps without success, see :class:`Run`.
-        steps: number of steps.
-        error: why the run stopped early or raised; else empty.
-    """
+    """Outcome of one seed; a number is NaN if the run has none."""
 
     seed: int
-    cost: float = np.nan
-    violation: float = np.nan
-    failed: float = np.nan
+    cost: float = np.nan  # over all steps; NaN for a run that stopped early
+    violation: float = np.nan  # largest of all limits, in scales
+    failed: float = np.nan  # steps without success, see Run
     steps: int = 0
-    error: str = ""
+    error: str = ""  # why the run stopped early or raised
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """Statistics of one column over the trials that have its value.
+    """Statistics of one column over the trials that have its value."""
 
-    Attributes:
-        count: number of these trials.
-        mean, std: mean, and standard deviation with count − 1.
-        quantiles: 5 %, median, 95 %.
-        worst: largest value.
-        seed: seed of the worst; None if no trial has the value.
-    """
-
-    count: int
+    count: int  # number of these trials
     mean: float
-    std: float
-    quantiles: tuple[float, ...]
-    worst: float
-    seed: int | None
+    std: float  # with count − 1
+    quantiles: tuple[float, ...]  # 5 %, median, 95 %
+    worst: float  # largest value
+    seed: int | None  # of the worst; None if no trial has the value
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,6 +75,7 @@ class Summary(ByName):
         values = column[indices]
         worst = int(indices[np.argmax(values)])
         quantiles = tuple(np.quantile(values, QUANTILES).tolist())
+        # ddof=1: the unbiased estimate from a sample.
         mean, std = float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else 0.0
         seed = self.trials[worst].seed
         return Statistic(values.size, mean, std, quantiles, float(column[worst]), seed)

@@ -38,26 +38,18 @@ Move = Callable[[Array, Array, float], Array]
 
 
 class OfPlant:
-    """Wiring of a :class:`Plant`.
-
-    Attributes:
-        model: of the plant; None of a function.
-        states, outputs, measured: rows of each name.
-        controls: the same; None of a function until the first control tells its size.
-        move, show, measure: functions (x, u, time): the state one period later, all outputs, the
-            readings of the sensors.
-        control, state: functions (value, label): a control, a change of the state, as columns, also
-            from names.
-        x0, u0: the state at the start, the control before any was computed; None if not known.
-    """
+    """Wiring of a :class:`Plant`."""
 
     def __init__(self, plant: Plant, period: float | None, x0: Any, u0: Any) -> None:
         self.model, self.period = model, expected = plant.model, plant.period
         if period is not None and not np.isclose(period, expected, rtol=1e-12, atol=0.0):
             raise InputError(f"period is {period:g}, the plant's is {expected:g}; leave it out")
+        # Rows by name; `controls` of a function is None until its first control tells the size.
         self.states, self.outputs, self.controls = map(model.places, ("state", "output", "control"))
         self.measured = plant.sensors.places
+        # (x, u, time) → state a period later, outputs, readings of the sensors.
         self.move, self.show, self.measure = plant.step, plant.outputs, plant.measure
+        # (value, label) → column, also from names.
         self.control = partial(model.vector, "control")
         self.state = partial(model.vector, "state", default=np.zeros(model.size("state")))
         self.x0: Array = np.asarray(model.vector("state", x0, "x0"))
@@ -123,10 +115,8 @@ def check_links(wiring: Wiring, controller: Any, estimator: Any) -> None:
 def _match(
     giver: str, names: list[str], taker: str, needed: list[str], model: Any, remedy: str
 ) -> None:
-    """Refuse other names than needed, if the model of the taker knows any of them.
-
-    Columns have no names, so a part that calls everything otherwise may be right.
-    """
+    """Refuse other names than needed, if the model of the taker knows any of them."""
+    # Columns have no names: a part that calls everything otherwise may be right.
     common = {*model.unknowns, *model.signals["output"]}.intersection(names) if needed else ()
     if names != needed and common:
         raise InputError(
@@ -212,6 +202,7 @@ class Recorder:
         wiring, K = self.wiring, len(self._steps)
         rows = {key: [step[key] for step in self._steps] for key in self._steps[0]}
         applied, answers, end = rows["applied"], rows["answer"], time + K * wiring.period
+        # A state that is not finite ends the run and is not shown: NaN.
         rows["x"].append(None if self.stopped else x)
         rows["outputs"].append(None if self.stopped else wiring.show(x, applied[-1], end))
         begins = np.array(rows["time"])
@@ -220,11 +211,13 @@ class Recorder:
         if controls is None:
             controls = {"u": slice(0, applied[-1].size)}
         states = Table(wiring.states, _matrix(rows["x"]), times)
+        # Outputs at a time see the control before it, path constraints the one after it.
         first = applied[0] if wiring.u0 is None else wiring.u0
         held = Table(controls, np.array([first, *applied, applied[-1]]).T, times)
         paths = _path_record(answers, states, held, named=wiring.model is not None)
         limits = self._limits_at(times, paths.limits)
         status = [_status(answer) for answer in answers]
+        # An answer without `success` has it by its status.
         decided = [word not in (LAST_PLAN, FALLBACK, DEFAULT) for word in status]
         success = [getattr(a, "success", d) for a, d in zip(answers, decided, strict=True)]
         return Run(
@@ -313,34 +306,26 @@ def _status(answer: Any) -> str:
 
 
 class PathRecord(NamedTuple):
-    """Path constraints and references of an :class:`MPC` along a run.
-
-    Attributes:
-        values: of the constraints by name, a column a time.
-        constraints: by name.
-        limits: for each time the limits that are not as declared, by name.
-        unchecked: names of constraints that the record does not determine.
-        references: by name, as the steps had them, a column a time.
-    """
+    """Path constraints and references of an :class:`MPC` along a run, a column a time."""
 
     values: dict[str, Array]
     constraints: dict[str, Constraint]
+    # For each time the limits that are not as declared, by name.
     limits: Sequence[Mapping[str, Any]]
+    # Constraints that the record does not determine.
     unchecked: tuple[str, ...]
     references: dict[str, Array]
 
 
 def _path_record(answers: Sequence[Any], states: Table, held: Table, *, named: bool) -> PathRecord:
-    """Return the path constraints of the steps along K + 1 states.
-
-    ``held`` are controls: before the first step, in the K steps, and the last once more. Where they
-    are not ``named`` as in the model, the order is the same.
-    """
+    """Return the path constraints of the steps along K + 1 states."""
     asked = [getattr(answer, "asked", None) for answer in answers]
     first = next(filter(None, asked), None)
     if first is None:
         return PathRecord({}, {}, (), (), {})
+    # `held`: controls before the first step, in the K steps, and the last once more.
     ocp, model, prefix = first[0].nominal, first[0].model, next(iter(first[0].prefixed))
+    # A step that states no problem is judged by the last one stated.
     latest = list(accumulate([*asked, None], lambda old, new: new or old, initial=first))[1:]
     programs = [program.part(prefix) for _, program, _ in latest]
     paths: dict[str, Constraint] = {}
@@ -350,6 +335,7 @@ def _path_record(answers: Sequence[Any], states: Table, held: Table, *, named: b
             paths[f"path {constraint.name}" if taken else constraint.name] = constraint
     chosen = [*map(model.symbol, ocp.freed)] + [ocp.duration] * bool(ocp.free_duration)
     unseen = ca.vertcat(model.stacked("algebraic"), *chosen)
+    # Algebraic states and free quantities of the plan are not those of the plant.
     seen = {name: c for name, c in paths.items() if not ca.depends_on(c.expression, unseen)}
     slices = places(ocp.given)
     columns = [
@@ -364,6 +350,7 @@ def _path_record(answers: Sequence[Any], states: Table, held: Table, *, named: b
             X = np.vstack([states.rows(name) for name in model.signals["state"]])
             W = np.vstack([held.rows(name) for name in model.signals["control"]])
         for name, control in ocp.lagged.items():
+            # The previous control is the one that the plant had, not the one of the plan.
             P[slices[name]] = W[model.places("control")[control], :-1]
         function = ocp.expression_function([c.expression for c in seen.values()])
         z = np.zeros((model.size("algebraic"), len(programs)))
@@ -378,6 +365,7 @@ def _path_record(answers: Sequence[Any], states: Table, held: Table, *, named: b
 def _given(ocp: Any, program: Program, courses: Mapping[str, Any], time: float) -> Array:
     """Return parameters and length of a step; references are those at the time, or the first."""
     begin = program.parameters["time"].read(program.p)[0, 0]
+    # A time at a grid point but for rounding belongs to the interval after it.
     grid = begin + ocp.length * (ocp.fractions - 1e-9)
     k = max(int(np.searchsorted(grid, time, side="right")) - 1, 0)
     values = program.stacked(ocp.given, k)

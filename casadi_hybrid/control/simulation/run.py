@@ -152,6 +152,7 @@ class Run(ByName):
     def violations(self) -> Table:
         """Excess over limits at each time; of controls NaN at the last."""
         rows = {
+            # From units of the scale to the quantity's own.
             name: np.maximum(beyond, 0.0) * self.limits[name].scale[:, None]
             for name, (beyond, _) in self._beyond.items()
         }
@@ -237,6 +238,7 @@ class Run(ByName):
         try:
             if (version := values.pop("format")) != FORMAT:
                 raise InputError(f"{path} has the format {version!r}, not {FORMAT!r}")
+            # Annotations are texts in this module, because of `from __future__ import annotations`.
             for name in (part.name for part in fields(cls) if part.type == "Table"):
                 places, *matrix = values[name]
                 values[name] = Table({key: slice(*rows) for key, rows in places.items()}, *matrix)
@@ -276,6 +278,7 @@ class Run(ByName):
         }
         excesses = []
         for name in self.states:
+            # Judged as an excess over the limit 0.
             rows = np.abs(errors[name])
             ones = np.ones(rows.shape[0])
             _, _, scale, unit = self.limits.get(name, (None, None, ones, ""))

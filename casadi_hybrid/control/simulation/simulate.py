@@ -117,6 +117,7 @@ def simulate(
             f"{wiring.period:g} s: a step may take longer than a period. It is in seconds"
         )
     check_links(wiring, controller, estimator)
+    # Three independent streams: another dropout leaves the noise as it was.
     seeds = np.random.SeedSequence(count(seed, "seed")).spawn(3)
     sensor_random, process_random, loss_random = map(np.random.default_rng, seeds)
     sensor_factor = factor(covariance_of(noise, wiring.measured, "noise"))
@@ -128,16 +129,19 @@ def simulate(
     compute = _controller(controller, parameters if callable(parameters) else values)
     of_model = {name: v for name, v in values.items() if name in getattr(estimator, "takes", ())}
     record = Recorder(plant, wiring, limits, cost, estimator)
+    # A queue as long as the delay: what comes out now was computed `delay` steps ago.
     waiting: deque[Array | None] = deque([None] * count(delay, "delay"))
     for part in (plant, controller, estimator):
         if hasattr(part, "reset"):
             part.reset()
+    # After reset(), which forgets it.
     if u0 is not None and hasattr(controller, "applied"):
         controller.applied = wiring.u0
     x, before, applied, state = wiring.x0, wiring.u0, None, None
     for k in bar.tqdm(range(steps), "closed loop", disable=None if progress else True):
         t = time + k * wiring.period
         x = disturbed(k, t, x)
+        # Sensors see the control that has acted until now, not the one that is to be computed.
         y = wiring.measure(x, np.zeros(0) if before is None else before, t)
         # Both are drawn at every step: a loss does not move the noise of later steps.
         y, lost = y + draw(sensor_random, sensor_factor), loss_random.random() < dropout
@@ -186,6 +190,7 @@ def _controller(controller: Any, parameters: Any) -> Callable[[Array, float], An
 
 
 def _applied(due: Array | None, before: Array | None, command: Array | None) -> Array:
+    # The control due now, else the one that holds, else zero.
     for control in (due, before, None if command is None else np.zeros(command.size)):
         if control is not None:
             return control

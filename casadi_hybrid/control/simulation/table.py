@@ -33,6 +33,7 @@ class Table:
     def of(cls, rows: Mapping[str, Array], times: Array) -> Table:
         """Return the table of matrices by name, NaN at times after their last column."""
         places = places_of({name: part.shape[0] for name, part in rows.items()})
+        # Controls have no value at the last time: NaN.
         values = np.full((sum(part.shape[0] for part in rows.values()), times.size), np.nan)
         for name, part in rows.items():
             values[places[name], : part.shape[1]] = part

@@ -31,18 +31,18 @@ from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import one_of
 from casadi_hybrid.utils.matrices import Buffered
 
+# Tolerance of the independent integrations, relative and in units of the scale.
 TOLERANCE = 1e-11
-"""Tolerance of the independent integrations, relative and in units of the scale."""
 
+# Error of a state, in units of the scale, that a solution reports.
 COARSE = 1e-2
-"""Error of a state, in units of the scale, that a solution reports."""
 
+# Times in an interval at which limits are checked by default, its middle among them.
 POINTS = 11
-"""Times in an interval at which limits are checked by default, its middle among them."""
 
 _EVALUATIONS = 20_000
+# Excess between grid points, in units of the scale, that a solution reports.
 NOTED = 1e-4
-"""Excess between grid points, in units of the scale, that a solution reports."""
 
 SHOWN = 3
 INTEGRATORS = ("DOP853", "cvodes", "idas")
@@ -54,20 +54,13 @@ class Errors(ByName):
 
     ``print(errors)`` shows the largest, where and when. ``errors["speed"]`` is the largest distance
     in each interval, in the state's unit. Infinite if the integration broke down.
-
-    Attributes:
-        ends: distance at the end of each interval, states × intervals, divided by the scale.
-        between: the largest distance inside of each interval, likewise.
-        rows: the larger of both by name, in physical units.
-        times: of the grid points.
-        units: of the states by name, and of ``time``.
     """
 
-    ends: Array
-    between: Array
-    rows: Mapping[str, Array]
+    ends: Array  # at the ends of intervals, states × intervals, divided by the scale
+    between: Array  # the largest inside of each interval, likewise
+    rows: Mapping[str, Array]  # the larger of both by name, in physical units
     times: Array
-    units: Mapping[str, str]
+    units: Mapping[str, str]  # of the states, and of `time`
 
     def __repr__(self) -> str:
         """The largest error, its state, and its interval."""
@@ -99,14 +92,10 @@ class Violations(ByName):
 
     ``print(violations)`` shows the largest, its quantity and time. ``violations["speed"]`` is the
     largest in each interval, divided by the scale.
-
-    Attributes:
-        rows: by the name of the quantity or of the path constraint.
-        worst: the largest excess of each that is exceeded, the worst first.
     """
 
-    rows: Mapping[str, Array]
-    worst: tuple[Excess, ...]
+    rows: Mapping[str, Array]  # by the name of the quantity or of the path constraint
+    worst: tuple[Excess, ...]  # the largest of each that is exceeded, the worst first
 
     def __getitem__(self, name: str) -> Array:
         return np.asarray(known(name, self.rows, "limit"))
@@ -137,6 +126,7 @@ def residual(dense: Dense, n: int) -> Samples:
     """Return (dx/dt of the trajectory − the model's rate) / scale, at n points an interval."""
     model = dense.ocp.model
     _continuous(dense, "residual")
+    # Midpoints: at the points of a collocation the residual is zero.
     k, s = dense.each((np.arange(n) + 0.5) / n)
     columns, scale = dense.columns(k, s), model.limits("state", "scale")[:, None]
     gap = (dense.interpolant.slopes(k, s) - dense.rates(columns)) / scale
@@ -159,6 +149,7 @@ def error(dense: Dense, n: int, *, whole: bool, integrator: str | None) -> Error
     start = dense.X[:, 0]
     for k in range(dense.N):
         try:
+            # From the trajectory's own grid point: an unstable model would amplify earlier errors.
             exact = flow(k, start if whole else dense.X[:, k])
         except RuntimeError:  # the integration broke down
             exact = np.full((scale.size, n + 1), np.nan)
@@ -192,13 +183,11 @@ def _errors(dense: Dense, ends: Array, between: Array) -> Errors:
 
 
 def violation(dense: Dense, n: int) -> Violations:
-    """Return the excess over hard limits between grid points.
-
-    Times are the midpoints of n equal parts of each interval, and three in each gap between the
-    points at which the method holds limits.
-    """
+    """Return the excess over hard limits between grid points."""
     ocp, model = dense.ocp, dense.ocp.model
     nodes = np.unique([0.0, *ocp.method.inner_points, *ocp.method.nodes, 1.0])
+    # Three times in each gap between the points where limits hold, where the excess is largest;
+    # and the midpoints of n equal parts.
     gaps = nodes[:-1, None] + np.outer(np.diff(nodes), np.array([1, 3, 5]) / 6)
     fractions = np.union1d((np.arange(n) + 0.5) / n, gaps)
     at = dense.columns(*dense.each(fractions))
@@ -222,16 +211,15 @@ def violation(dense: Dense, n: int) -> Violations:
 
 
 def unmet(program: Program, x: Array, ocp: Statement, times: Array) -> list[Excess]:
-    """Return the largest violation of each limit and end condition at a point, the worst first.
-
-    The rows of the dynamics are left out: the cause of a failure is a statement of the user.
-    """
+    """Return the largest violation of each limit and end condition at a point, the worst first."""
     units, violations = units_of(ocp, program), []
     for key, values, lower, upper, blocks in program.sides(x, program.at(x)[1]):
         for name, block in blocks.items():
+            # Not the dynamics: the cause of a failure is a statement of the user.
             if name in units and block.where.size:
                 stages = program.stages[key][block.where].reshape(block.shape, order="F")[0]
                 limits = Limits(block.read(lower), block.read(upper), block.scale, units[name])
+                # Entries of no stage have −1: shown at the start.
                 when, rows = times[np.clip(stages, 0, times.size - 1)], block.read(values)
                 _, excess = worst_excess(name, rows, limits, when, ocp.model.time_unit)
                 if excess.scaled > FEASIBLE:
@@ -257,6 +245,7 @@ def outside(ocp: Statement, program: Program) -> str:
     free = ca.vertcat(x, z, u, t, ocp.duration, *(ocp.model.symbol(name) for name in ocp.freed))
     for name, value in targets(ocp, program).items():
         hard = f"final {name}" in program.constraints
+        # An end value that depends on an unknown can still come within the limits.
         if hard and not ca.depends_on(ocp.ends[name], free):
             fixed.append(("end", -1, name, value[:, None]))
     sentences = []
@@ -294,6 +283,7 @@ def active(
     sides = {"lower": (LOWER,), "upper": (UPPER,), "either": (LOWER, UPPER)}[side]
     by_name: dict[str, Array] = {}
     for (_, values, lower, upper, blocks), multipliers in zip(program.sides(*at), lam, strict=True):
+        # A limit is active by its multiplier, or by a distance of 10·tol.
         touched = np.isin(active_sides(values, lower, upper, multipliers, 10 * tol), sides)
         limited = (lower < upper) & (np.isfinite(lower) | np.isfinite(upper))
         for name, block in blocks.items():
@@ -320,10 +310,12 @@ def _explicit(dense: Dense, fractions: Array, method: str) -> Any:
         remaining = iter(range(_EVALUATIONS))
 
         def f(s: float, y: Array) -> Array:
+            # An explicit method never ends on a stiff model.
             if next(remaining, None) is None:
                 raise RuntimeError("too many evaluations of the rates")
             w = u + s * (v - u)
             slope = rate(y, np.zeros(0), w, p, np.array([t0 + s * dt]))[rate.parts[0]]
+            # In s from 0 to 1, as dx/ds = dt·f.
             return np.asarray(dt * slope)
 
         if not np.isfinite(start).all():
@@ -347,6 +339,7 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
     def flow(k: int, start: Array) -> Array:
         interval = dense.times[k], dense.times[k + 1] - dense.times[k]
         p = dense.P[: model.size("parameter"), k]
+        # IDAS starts from algebraic states that satisfy the equations.
         z = dense.columns(np.array([k]), np.zeros(1)).z[:, 0]
         arguments = np.concatenate((dense.U[:, k], dense.V[:, k], p, interval))
         result = solve(x0=start / of_x, z0=z / of_z, p=arguments)
@@ -356,14 +349,12 @@ def _casadi(dense: Dense, fractions: Array, plugin: str) -> Any:
 
 
 def warning(excesses: Sequence[Excess], finer: str) -> str:
-    """Return the excess between grid points and its remedy, in sentences; else nothing.
-
-    ``finer`` is the call of the method with more inner points, empty if it takes none.
-    """
+    """Return the excess between grid points and its remedy in sentences; else nothing."""
     if not excesses:
         return ""
     more = f", and {len(excesses) - SHOWN} more" if len(excesses) > SHOWN else ""
     sentence = f"But between the grid points {', '.join(map(str, excesses[:SHOWN]))}{more}."
+    # `finer` is the call with more inner points; empty if the method takes none.
     if not finer:
         return sentence
     return (

@@ -59,13 +59,6 @@ class Dense:
 
     The method's :class:`Interpolant` gives the states between the grid points. Controls are held or
     linear; a reference has the value of the grid point before.
-
-    Args:
-        ocp, transcription: the problem and its functions.
-        x, p: the point and the parameters of its program.
-
-    Attributes:
-        N: number of intervals.
     """
 
     def __init__(self, ocp: Statement, transcription: Transcription, x: Array, p: Array) -> None:
@@ -73,6 +66,7 @@ class Dense:
         self.X, self.Z, self.U, self.V, self.P, T, self.costs, self.Y = parts
         self.times = T.ravel()
         self.N = self.times.size - 1
+        # The points inside are evaluated on demand: only a collocation reads them.
         self.ocp, self._inside = ocp, (transcription.points, x, p)
         self.interpolant = ocp.method.interpolant(self)
 
@@ -90,9 +84,11 @@ class Dense:
         """
         times = np.asarray(times, dtype=float).ravel()
         first, last = self.times[0], self.times[-1]
+        # Times computed by a user may miss the ends by rounding.
         slack = 1e-9 * (last - first)
         if not ((times >= first - slack) & (times <= last + slack)).all():
             raise InputError(f"times must be from {first:g} to {last:g}, the horizon")
+        # A grid point belongs to the interval that begins there, the last one to the last interval.
         k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, self.N - 1)
         s = (times - self.times[k]) / np.diff(self.times)[k]
         return k, np.clip(s, 0.0, 1.0)
@@ -106,6 +102,7 @@ class Dense:
         """Return all arguments of the model's functions at fractions of intervals."""
         t = self.times[k] + s * np.diff(self.times)[k]
         u, x = self.controls(k, s), self.interpolant.states(k, s)
+        # A reference holds after its grid point; the one at the end has a column of its own.
         p = self.P[:, np.where((k == self.N - 1) & (s >= 1.0), self.N, k)]
         return Columns(x, self.interpolant.algebraic(k, s, x, u, p, t), u, p, t)
 
@@ -140,4 +137,5 @@ class Dense:
 
     def controls(self, k: Whole, s: Array) -> Array:
         """Return the controls at fractions of intervals, one column a point."""
+        # A held control has U = V.
         return np.asarray(self.U[:, k] + s * (self.V - self.U)[:, k])

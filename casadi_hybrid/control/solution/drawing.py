@@ -21,10 +21,10 @@ from casadi_hybrid.utils.output.plotting import DASHES, PALETTE, figure, legend,
 
 _BETWEEN = 12
 _ONE_COLUMN = 4
+# Style of a limit; no curve has its colour.
 LIMIT: dict[str, Any] = {"color": PALETTE[1], "linewidth": 1.0, "linestyle": "--"}
-"""Style of a limit; no curve has its colour."""
+# Colour of lines and dots in a legend that stand for any colour.
 GREY = "#444444"
-"""Colour of lines and dots in a legend that stand for any colour."""
 _POINTS: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 5}
 _ACTIVE: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 6, "fillstyle": "none"}
 _ACTIVE |= {"color": PALETTE[1], "markeredgewidth": 1.0}
@@ -33,23 +33,18 @@ _COLOURS = (PALETTE[0], *PALETTE[2:7])
 
 @dataclass(frozen=True)
 class Panel:
-    """Content of one panel.
+    """Content of one panel."""
 
-    Attributes:
-        limited: the signal or constraint, with limits and unit.
-        times, rows: the curve between the grid points, or the edges of stairs and their values.
-        grid_times, grid: the grid points, or for stairs the middles of the intervals.
-        held, joined: True for stairs; True for a curve between grid points.
-        marked: times, values and activity of a limit, on the grid and at points between.
-    """
-
-    limited: Any
+    limited: Any  # signal or constraint, with limits and unit
+    # The curve between the grid points, or the edges of stairs and their values.
     times: Array
     rows: Array
+    # The grid points, or for stairs the middles of the intervals.
     grid_times: Array
     grid: Array
-    held: bool
-    joined: bool
+    held: bool  # stairs
+    joined: bool  # a curve between grid points
+    # Times, values and activity of a limit, on the grid and between.
     marked: tuple[Array, Array, NDArray[np.bool_]]
 
 

@@ -17,40 +17,30 @@ from casadi_hybrid.control.transcription.statement import moved_to
 from casadi_hybrid.utils.errors import InputError, warn
 from casadi_hybrid.utils.inputs import count, positive
 
+# Largest number of parts into which an interval is cut in a round.
 _PIECES = 4
-"""Largest number of parts into which an interval is cut in a round."""
 
+# The next round aims at this part of the tolerance.
 _AIM = 0.5
-"""The next round aims at this part of the tolerance."""
 
+# Largest distance of two trajectories of one kind, in changes of a state over an interval.
 _APART = 2.0
-"""Largest distance of two trajectories of one kind, in changes of a state over an interval."""
 
+# Rejected meshes in a row before the refinement stops.
 _TRIES = 2
-"""Rejected meshes in a row before the refinement stops."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """One solve of a refinement.
-
-    Attributes:
-        intervals: of its mesh.
-        error: the largest distance from an independent integration, in units of the scale.
-        violation: the largest excess over a hard limit in between, in units of the scale.
-        iterations: of the solver.
-        success: True if the solver converged.
-        objective: of the solution.
-        note: reason to reject the solve: no solution, or another trajectory.
-    """
+    """One solve of a refinement."""
 
     intervals: int
-    error: float
-    violation: float
+    error: float  # largest distance from an independent integration, in scales
+    violation: float  # largest excess over a hard limit in between, in scales
     iterations: int
     success: bool
     objective: float
-    note: str = ""
+    note: str = ""  # reason to reject the solve: no solution, or another trajectory
 
     @property
     def worst(self) -> float:
@@ -256,10 +246,8 @@ def _by_mesh(ocp: OptimalControl) -> str:
 
 
 def _elsewhere(old: _Mesh, new: _Mesh) -> str:
-    """Name the state and time of the largest jump to a trajectory of another kind; else nothing.
-
-    Compared at the grid points of both, in fractions of the duration; a free one counts as a state.
-    """
+    """Name the state and time of the largest jump to a trajectory of another kind; else nothing."""
+    # In fractions of the duration; a free duration counts as a state.
     fractions = np.union1d(old.ocp.fractions, new.ocp.fractions)
     before, after = (mesh.solution.sampled(fractions) for mesh in (old, new))
     model, free = old.ocp.model, old.ocp.free_duration
@@ -273,6 +261,7 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
         compared["duration"] = (gap, times, scale, model.time_unit)
     ratios = {}
     for name, (gap, rows, scale, _) in compared.items():
+        # The coarse trajectory may be off by its error and by its resolution.
         allowed = _APART * np.abs(np.diff(rows)).max() + 10.0 * old.round.error * scale[:, None]
         ratios[name] = np.abs(gap) / allowed
     name = max(ratios, key=lambda name: ratios[name].max())
@@ -300,10 +289,12 @@ def _finer(mesh: _Mesh, tolerance: float) -> Array:
     ocp, error, beyond = mesh.ocp, mesh.error, mesh.beyond
     # An error e ∝ hᵠ falls to the aim if the interval is cut into (e / aim)^(1/q) parts.
     pieces = np.ones(error.size)
+    # Between two points a smooth trajectory exceeds a limit by O(h²).
     for values, q in ((error, ocp.method.order), (beyond, 2)):
         bad = values > tolerance
         with np.errstate(over="ignore"):
             needed = np.ceil((values[bad] / (_AIM * tolerance)) ** (1.0 / q))
+        # At most four parts, as e ∝ hᵠ holds for small h alone.
         pieces[bad] = np.maximum(pieces[bad], np.clip(needed, 2, _PIECES))
     old = ocp.fractions
     parts = [np.linspace(old[k], old[k + 1], int(pieces[k]) + 1)[:-1] for k in range(error.size)]

@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 
 
 class TranscribedProblem:
-    """One program of all parts.
-
-    Attributes:
-        prefixed: the parts, by the prefix of their names in the program.
-        own: by prefix the values of parameters that a part states for itself.
-    """
+    """One program of all parts."""
 
     name: str
     options: dict[str, Any]
-    prefixed: Any
+    prefixed: Any  # parts by the prefix of their names in the program
+    # By prefix the values of parameters that a part states for itself.
     own: Mapping[str, Mapping[str, Any]] = MappingProxyType({"": {}})
 
     @cached_property
@@ -50,11 +46,13 @@ class TranscribedProblem:
         """The program and the functions that read parts by prefix, made at the first use."""
         parts: dict[str, Statement] = self.prefixed
         kinds = [p.method.graphs(p.model) if p.unroll else ca.MX for p in parts.values()]
+        # One part that needs MX makes the whole program MX.
         assembly = Assembly(self.name, ca.MX if ca.MX in kinds else ca.SX)
         horizons = self._lay(assembly)
         models = {prefix: part.model for prefix, part in parts.items()}
         program = following(assembly.build(), models)
         for part in parts.values():
+            # Another term would be missing in the program.
             part.closed = part.model.closed = True
         return {
             prefix: read(p, assembly, program, *horizons[prefix]) for prefix, p in parts.items()
@@ -224,11 +222,7 @@ class OptimalControl(Statement, TranscribedProblem):
 def solved(
     solver: Any, program: Program, known: Mapping[str, Array]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], str]:
-    """Solve with the program's values, warm from ``lam_x0`` and ``lam_g0`` if they are known.
-
-    Returns:
-        CasADi's outputs, the statistics, and an explanation if the point is no solution.
-    """
+    """Solve a program, warm if multipliers are known; return outputs, stats and explanation."""
     outputs = solver(**{**known, **program.arguments})
     stats = solver.stats()
     return outputs, stats, "" if stats["success"] else str(solver.explain())

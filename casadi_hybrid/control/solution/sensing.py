@@ -25,22 +25,16 @@ class Slopes(ByName):
     ``slopes["angle"]`` has the shape of ``solution["angle"]``. The last axis has the entries of a
     parameter with several, all grid points of a reference, column by column. The derivatives of
     objective and duration are attributes, and entries by these names.
-
-    Attributes:
-        of: the parameter, or ``"initial angle"`` of an initial state; for a part the parameter of
-            all parts that do not state it for themselves.
-        rows: by name, entries × times × entries of the parameter.
-        objective, duration: their derivatives, for a part its own, a number an entry of ``of``.
-        units: by name, such as ``"rad/kg"``.
-        single: True if the parameter has one entry.
     """
 
+    # The parameter, or "initial angle" of an initial state; for a part the parameter of all parts
+    # that do not state it for themselves.
     of: str
-    rows: Mapping[str, Array] = field(repr=False)
+    rows: Mapping[str, Array] = field(repr=False)  # entries × times × entries of the parameter
     objective: Any
     duration: Any
-    units: Mapping[str, str] = field(repr=False)
-    single: bool = field(repr=False)
+    units: Mapping[str, str] = field(repr=False)  # such as "rad/kg"
+    single: bool = field(repr=False)  # the parameter has one entry
 
     def __getitem__(self, name: str) -> Any:
         if name in ("objective", "duration") and name not in self.rows:
@@ -76,6 +70,7 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
         )
     block = known(name, program.parameters, "parameter")
     sensitivities = Sensitivities(Problem.from_nlp(dict(program.nlp)), weak=weak)
+    # A row for each part that has this parameter; derivatives by all of them add up.
     places = program.together.get(name, block.where[None])
     of_x, of_f = of_unknowns(sensitivities, solution, places.ravel())
     of_x = of_x.reshape(program.n, *places.shape).sum(axis=1)
@@ -99,8 +94,10 @@ def slopes_of(solution: Any, name: str, weak: float) -> Slopes:
     per = {**solution.units, "time": model.time_unit}.get(block.role.quantity or name, "")
     units = {label: quotient(solution.units[label], per) for label in rows}
     by_x, duration_by_x = costs.sum(axis=(0, 1)), times[0, -1] - times[0, 0]
+    # A part of several has its own costs; of_f is the derivative of their sum.
     joint = sum(block.where.size for block in program.variables.values()) < program.n
     totals = [by_x if joint else of_f, duration_by_x]  # multipliers are exact where x is not
+    # Time-optimal: both derivatives are one number, and of_f is the more exact one.
     if np.isclose(solution.objective, solution.duration) and np.allclose(by_x, duration_by_x):
         totals[1] = totals[0]
     single = block.where.size == 1

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 class Ended:
     """Returned point of a solver, its statistics, and its figure."""
 
+    # With the values of the solve; x and multipliers are scaled as its unknowns and rows.
+    # L = f + lam_gᵀ g + lam_xᵀ x: positive at an active upper bound.
     program: Program = field(repr=False)
     x: Array = field(repr=False)
     lam_x: Array = field(repr=False)
@@ -183,6 +185,7 @@ class Solution(Ended):
         cls, ocp: Statement, transcription: Transcription, program: Program, x: Array, **more: Any
     ) -> Solution:
         """Read a point of the program."""
+        # The limits of the solve, perhaps not those declared.
         ocp = ocp.limited(program.limits)
         dense = Dense(ocp, transcription, x, program.p)
         values = by_names(ocp, dense.X, dense.Z, dense.U, dense.P, dense.Y)
@@ -191,6 +194,7 @@ class Solution(Ended):
                 values[name] = program.variables[name].read(x)
         names = [*(cost.name for cost in ocp.costs), SOFT]  # the last one only for soft limits
         costs = Named(zip(names, dense.costs.ravel().tolist(), strict=False), "cost")
+        # Of a part its own costs, without the weight of a scenario.
         more |= {"program": program, "x": x, "objective": sum(costs.values())}
         return cls(ocp, transcription, dense, dense.times, values, costs, **more)
 
@@ -255,6 +259,7 @@ class Solution(Ended):
             for role, stages, values in places:
                 rows = np.array(role.entries or range(limitable[name].lower.size))
                 at = rows[:, None], np.searchsorted(columns, stages)
+                # The places of an interval share one limit: they add up. Indices repeat, so no +=.
                 np.add.at(multipliers[name], at, values)
         by_name = {name: plain(rows) for name, rows in multipliers.items()}
         return Named(by_name, "constraint or variable")
@@ -358,6 +363,7 @@ class Solution(Ended):
             return f"{outside}: change that, or the limit."
         if self.stats.get("point_status") not in ("INFEASIBLE_STATIONARY", "UNDEFINED"):
             return ""
+        # Linear rows that contradict each other do so from any guess.
         contradiction = self.explanation.partition("Worst violations")[0]
         initial = checking.unmet(self.program, self.program.x0, self.ocp, self.times)
         states = self.ocp.model.signals["state"].keys()
@@ -444,6 +450,7 @@ class Solution(Ended):
                 if block.stride:
                     at, point = np.divmod(np.arange(block.shape[1]), block.stride)
                     rows = rows[:, np.minimum(k[at] * block.stride + point, source.shape[1] - 1)]
+                    # Costates are pointwise; multipliers of limits are parts of an integral.
                     if dual and block.role.kind != "dynamics" and block.shape[1] > 1:
                         rows = rows * ratio[at]
                 target[block.where] = rows.ravel(order="F")
@@ -452,8 +459,10 @@ class Solution(Ended):
         trajectories = trajectory_blocks(ocp, program)
         values = {label: self.sampled(at)[name] for name, label, at in trajectories}
         x0 = moved("variables", self.x, program.x0.copy(), dual=False)
+        # Trajectories are read at the new points; other unknowns (violations, duration) are copied.
         start = {"x0": program.with_x0(x0).with_start(values).x0}
         if alike:
+            # An incomplete set of multipliers would lead away from the solution.
             start["lam_x0"] = moved("variables", self.lam_x, np.zeros(program.n), dual=True)
             start["lam_g0"] = moved("constraints", self.lam_g, np.zeros(program.m), dual=True)
         return start

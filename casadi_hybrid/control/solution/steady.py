@@ -99,11 +99,14 @@ def steady(
     for name, s in signals.items():
         value = np.broadcast_to(numbers(fixed.get(name, np.nan), name).ravel(), s.size)
         free = start[name], s.lower, s.upper
+        # NaN marks a free entry; a fixed one has equal bounds.
         begin, lower, upper = (np.where(np.isnan(value), default, value) for default in free)
         symbols[name] = assembly.variable(name, replace(s, lower=lower, upper=upper), [0], begin)
+        # Closest to the guess in scales: unique also where the equations leave freedom.
         assembly.cost += 0.5 * ca.sumsqr((symbols[name] - begin) / s.scale)
     parts = ([symbols[name] for name in model.signals[kind]] for kind in KINDS)
     x, a, u = (ca.vertcat(ca.SX(0, 1), *rows) for rows in parts)
+    # An equilibrium of a discrete model has next(x) = x.
     moved = model.moves.rate(x, a, u, p, time) - (x if model.discrete else 0)
     word, per = ("change", "") if model.discrete else ("rate", f"/{model.time_unit}")
     for name, where in model.places("state").items():

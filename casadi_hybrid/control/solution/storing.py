@@ -18,12 +18,12 @@ from casadi_hybrid.control.transcription.program import BOUNDS, KINDS, Program
 from casadi_hybrid.utils.errors import InputError, in_a_sentence
 from casadi_hybrid.utils.output.files import npz_path
 
+# Version of the layout of the file.
 VERSION = 3
-"""Version of the layout of the file."""
+# Key of an array among the texts of a file.
 _ARRAY = "array of this file"
-"""Key of an array among the texts of a file."""
+# Difference of values of a program, in its scales, due to rounding and integrators.
 SAME = 1e-6
-"""Difference of values of a program, in its scales, due to rounding and integrators."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ class Saved(ByName):
             InputError: for another layout, or other costs, rows or limits.
         """
         program = alike(ocp.program, self.identity, f"the file is of {self.name!r}")
+        # Limits that follow parameters first, then those that were changed by hand.
         program = followed(replace(program, x0=self.point["x0"], p=self.point["p"]))
         changeable = (
             f"{prefix}{n}" for prefix, part in ocp.prefixed.items() for n in part.limitable
@@ -128,10 +129,7 @@ class Saved(ByName):
 
 
 def packed(path: str | Path, key: str, content: Any) -> Path:
-    """Write dictionaries and lists, under a key, with the arrays in them to one file.
-
-    A missing suffix is added.
-    """
+    """Write dictionaries and lists, and the arrays in them, to one file under a key."""
     arrays: dict[str, Any] = {}
 
     def named(array: Any) -> dict[str, str]:
@@ -139,6 +137,7 @@ def packed(path: str | Path, key: str, content: Any) -> Path:
         arrays[name] = array
         return {_ARRAY: name}
 
+    # JSON calls `named` for arrays alone, which become entries of the archive: no pickles.
     arrays[key], target = np.array(json.dumps(content, default=named)), npz_path(path)
     np.savez_compressed(target, **arrays)
     return target
@@ -165,6 +164,7 @@ def identity(program: Program) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for kind in KINDS:
         blocks = getattr(program, kind).items()
+        # The sum stands for all scales of a block.
         rows[kind] = [[name, list(b.shape), float(np.sum(b.scale))] for name, b in blocks]
     return rows
 

@@ -17,16 +17,15 @@ from casadi_hybrid.control.transcription.program import BOUNDS, KINDS, Block, Pr
 from casadi_hybrid.control.transcription.terms import Constraint
 from casadi_hybrid.utils.errors import InputError
 
+# Stage of the entries that belong to none: they come after all others.
 LAST = -1
-"""Stage of the entries that belong to none: they come after all others."""
 
 
 class Assembly:
     """Program under construction; all symbols that it returns are in physical units.
 
-    As ``kind`` ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` keeps one interval
-    as a function that is mapped over the horizon. Keywords ``**layout`` are attributes of
-    :class:`Block`: ``part``, ``role``, ``stride``, ``entries``.
+    ``kind`` ``ca.SX`` unrolls the horizon, which evaluates fastest; ``ca.MX`` maps one interval.
+    Keywords ``**layout`` are attributes of :class:`Block`.
     """
 
     def __init__(self, name: str, kind: Any) -> None:
@@ -43,15 +42,12 @@ class Assembly:
     def variable(
         self, name: str, signal: Any, stages: Sequence[int], start: Any = 0.0, **layout: Any
     ) -> Any:
-        """Add unknowns with size, limits and scale of a signal, one column for each stage.
-
-        Returns:
-            The unknowns as a matrix.
-        """
+        """Add unknowns with size, limits and scale of a signal, one column a stage; return them."""
         scale = matrix(signal.scale, signal.size, len(stages), f"scale of {name!r}")
         symbol = self.kind.sym(layout.get("part", "") + name, *scale.shape)
         values = {"x0": start, "lbx": signal.lower, "ubx": signal.upper}
         self._place("x", name, symbol, scale, stages, values, **layout)
+        # The solver's unknown is value/scale; a product with ones would enlarge the graph.
         return symbol if (scale == 1.0).all() else symbol * scale
 
     def tie(self, name: str, other: str, column: int) -> None:
@@ -81,6 +77,7 @@ class Assembly:
 
     def build(self) -> Program:
         """Return the collected program, its unknowns and rows ordered by stage."""
+        # Ordered by stage, the Jacobian and the Hessian are banded.
         order = {key: self._order(key) for key in self._blocks}
         x, p, g = (ca.vertcat(self.kind(0, 1), *parts) for parts in self._symbols.values())
         self.cost = ca.densify(self.cost)  # where nothing is minimized it has no entry
@@ -97,6 +94,7 @@ class Assembly:
         }
         blocks: dict[str, Any] = {}
         for kind, key in KINDS.items():
+            # argsort of a permutation is its inverse: the new place of each declared entry.
             place = np.argsort(order[key])
             blocks[kind] = {
                 name: replace(block, where=place[block.where])
@@ -130,6 +128,7 @@ class Assembly:
     def _pieces(self, x: Any, p: Any) -> list[Any]:
         """Return the columns x, ordered by stage, and p, cut into the symbols of the blocks."""
         pieces: list[Any] = []
+        # x is ordered by stage, the symbols by declaration: undo the order first.
         declared = x[np.argsort(self._order("x")).tolist()]
         for column, symbols in ((declared, self._symbols["x"]), (p, self._symbols["p"])):
             ends = np.cumsum([0, *(symbol.numel() for symbol in symbols)]).tolist()
@@ -152,6 +151,7 @@ class Assembly:
         rows, columns = scale.shape
         if len(stages) != columns:
             raise AssertionError(f"{name!r} has {columns} columns and {len(stages)} stages")
+        # In the order of declaration; build() puts the places in the order of stages.
         where = len(self._stages[key]) + np.arange(scale.size)
         self._blocks[key][label] = Block(where, (rows, columns), scale, name=name, **layout)
         self._symbols[key].append(ca.vec(symbols))
@@ -168,43 +168,28 @@ class Assembly:
 
 @dataclass
 class Horizon:
-    """Grid points 0 … N with N intervals between them; symbols in physical units, by columns.
-
-    Attributes:
-        integrand: (x, z, u, p, t) → the integrands of the costs, a column.
-        fractions: of the N + 1 grid points in the duration, from 0 to 1.
-        first, prefix: the stage of the first grid point, and the prefix of the blocks' names.
-        guess: start values by name.
-        duration: a number or a symbol.
-        times: as declared, where the first phase begins at zero.
-        T, dt: times, 1×(N + 1), and lengths of the intervals, 1×N.
-        X, Z: states and algebraic states at the grid points; Z has no rows if no term needs it.
-        U, V: controls at the beginning and at the end of each interval.
-        W: controls at the grid points; at the last one, at the end of the last interval.
-        P: parameters at the grid points, the model's first.
-        inside: states and algebraic states at the points of a collocation that are unknowns.
-        between: fractions of an interval, with states and algebraic states where limits hold
-            between the grid points, one column a point, interval by interval.
-    """
+    """Grid points 0 … N with N intervals between them; symbols in physical units, by columns."""
 
     assembly: Assembly
     model: Model
-    integrand: ca.Function
-    fractions: Array
-    first: int = 0
+    integrand: ca.Function  # (x, z, u, p, t) → the integrands of the costs, a column
+    fractions: Array  # grid points as fractions of the duration: N + 1 from 0 to 1
+    first: int = 0  # stage of the first grid point
     prefix: str = ""
-    guess: dict[str, Array] = field(default_factory=dict)
-    duration: Any = 1.0
-    times: Any = None
-    T: Any = None
-    dt: Any = None
-    X: Any = None
-    Z: Any = None
-    U: Any = None
-    V: Any = None
-    W: Any = None
-    P: Any = None
+    guess: dict[str, Array] = field(default_factory=dict)  # start values by name
+    duration: Any = 1.0  # a number or a symbol
+    times: Any = None  # as declared; the first phase begins at zero
+    T: Any = None  # times of the grid points, 1×(N + 1)
+    dt: Any = None  # lengths of the intervals, 1×N
+    X: Any = None  # states at the grid points
+    Z: Any = None  # algebraic states at the grid points; no rows if no term needs them
+    U: Any = None  # controls at the beginning of each interval
+    V: Any = None  # controls at the end of each interval
+    W: Any = None  # controls at the grid points; the last column is that of V
+    P: Any = None  # parameters at the grid points, the model's first
+    # x and z that are unknowns at the points of a collocation.
     inside: tuple[Any, Any] | None = None
+    # Fractions, x and z where limits hold between grid points, interval by interval.
     between: tuple[Array, Any, Any] | None = None
 
     @property
@@ -219,8 +204,9 @@ class Horizon:
 
     @cached_property
     def sizes(self) -> Array:
-        """Scales of the rows of the equations: their change by those of z at the guess, up to 1."""
+        """Scales of the rows of the equations, at most 1."""
         model, kinds = self.model, ("state", "algebraic", "control")
+        # A row's change Σ |∂row/∂z|·scale(z) at the guess; above 1 it would loosen the tolerance.
         slopes = ca.fabs(ca.jacobian(model.moves.equations(*model.arguments), model.arguments[1]))
         rows = ca.mtimes(slopes, ca.DM(model.limits("algebraic", "scale")))
         columns = [[self.guess[name] for name in model.signals[kind]] for kind in kinds]
@@ -289,11 +275,9 @@ def placed(name: str, place: str) -> str:
 
 
 def each(function: ca.Function, kind: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return the outputs of a function for each column of its arguments, side by side.
-
-    In MX graphs the function is mapped, so that the graph does not grow with the columns.
-    """
+    """Return the outputs of a function for each column of its arguments, side by side."""
     count = max(int(column.shape[1]) for column in columns)
+    # In MX graphs the map is one node: the graph does not grow with the columns.
     return list(function.map(count).call([kind(column) for column in columns]))
 
 
@@ -303,11 +287,13 @@ def where(horizon: Horizon, constraint: Constraint) -> list[tuple[str, list[Any]
     if constraint.place != "path":
         k = 0 if constraint.place == "start" else N
         return [("", h.at(k), [h.first + k])]
+    # Each: place in the intervals, arguments (x, z, u, p, t) by columns, stages of these.
     places = [("", h.at(slice(None)), h.stages(points=True))]
     if constraint.at == "points":
         return places
     begins = h.at(slice(N))
     last = _last(h)
+    # An end has the next grid point's x, but u and p of its own interval.
     ends = [h.X[:, 1:], Z[:, 1:] if last is None else last, h.V, h.P[:, :N], h.T[:, 1:]]
     if constraint.at == "intervals":
         return [("", begins, h.stages())]
@@ -337,6 +323,7 @@ def _moves(horizon: Horizon, constraint: Constraint) -> tuple[bool, bool]:
     model, expression = horizon.model, constraint.expression
     x, z, _, _, t = model.arguments
     controls = model.signals["control"].items()
+    # A held control jumps at grid points, and z follows it at once through the equations.
     held = [model.symbol(name) for name, signal in controls if not signal.linear]
     linear = [model.symbol(name) for name, signal in controls if signal.linear]
     moves = ca.depends_on(expression, ca.vertcat(x, z, t, *linear))

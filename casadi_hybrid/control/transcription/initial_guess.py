@@ -28,13 +28,8 @@ from casadi_hybrid.utils.errors import InputError
 def start_values(
     ocp: Statement, program: Program, state: Array | None, time: float, guess: Any, values: Values
 ) -> Program:
-    """Return the program, or a part of one, with the values of a solve.
-
-    Args:
-        state: at the start, a checked column; None keeps the program's state.
-        guess: start values by name; None keeps the program's start.
-        values: unchecked values of parameters by name.
-    """
+    """Return the program, or a part of one, with the values of a solve."""
+    # `state` is a checked column; without state or guess the program's own stay.
     blocks, p = program.parameters, program.p.copy()
     for name, value in _parameters(ocp, values, time, blocks).items():
         p[blocks[name].where] = value.ravel(order="F")
@@ -44,6 +39,7 @@ def start_values(
             p[blocks[f"initial {name}"].where] = state[slices[name]]
     if "time" in blocks:
         p[blocks["time"].where] = time
+    # Bounds follow p, so all parameters must be set before.
     program = followed(changed(program, p=p))
     return program if guess is None else program.with_start(_guess(ocp, program, guess))
 
@@ -70,7 +66,7 @@ def state_of(ocp: Statement, program: Program, x0: Any) -> Array | None:
 
 
 def refuse_guessed(ocp: Statement, x0: Any) -> None:
-    """Refuse an initial state without a value: the guess of a state is none."""
+    """Refuse an initial state without a value: a guess is no measurement."""
     names = (x0 or ()) if x0 is None or isinstance(x0, Mapping) else ocp.fixed
     missing = [n for n, value in ocp.fixed.items() if value is None and n not in names]
     if missing:
@@ -125,6 +121,7 @@ def _parameters(
 def targets(ocp: Statement, program: Program) -> dict[str, Array]:
     """Return the values of states that are fixed at the end, for the program's parameters."""
     model = ocp.model
+    # Final values depend on parameters alone, so states and controls may be zero here.
     p = np.append(program.stacked(ocp.given, -1), ocp.length)
     zero = [np.zeros(model.size(kind)) for kind in ("state", "algebraic", "control")]
     values = ocp.expression_function([*ocp.ends.values()]).call([*zero, p, ocp.length])
@@ -140,6 +137,7 @@ def _guess(ocp: Statement, program: Program, guess: Any) -> dict[str, Array]:
     rows: dict[str, Array] = {}
     for name, signal in ocp.model.unknowns.items():
         if name in ocp.fixed and name not in guesses:
+            # A straight line from the initial to the final value, constant without one.
             begin = program.parameters[f"initial {name}"].read(program.p)[:, 0]
             rows[name] = begin[:, None] + np.outer(ends.get(name, begin) - begin, fractions)
         else:
@@ -161,6 +159,7 @@ def trajectory_blocks(ocp: Statement, program: Program) -> Iterator[tuple[str, s
     """Yield the name of a trajectory, the label of its block, and the fractions of its columns."""
     for label, block in program.variables.items():
         if block.role.kind == "limit" and block.role.quantity in ocp.model.unknowns:
+            # A held control has one column less than there are grid points.
             at = ocp.fractions[: block.shape[1]]
             if block.role.place:
                 at = between(ocp.fractions, ocp.method.nodes[: block.stride])

@@ -1,9 +1,4 @@
-"""States between the grid points of a trajectory, by the kind of transcription.
-
-The trajectory has ``X``, ``Z``, ``U``, ``V``, ``P``, ``times``, ``ocp`` and ``inside``, see
-:class:`~casadi_hybrid.control.solution.dense.Dense`. Points are given by their intervals k and the
-fractions s of them.
-"""
+"""States between the grid points of a trajectory, by the kind of transcription."""
 
 from __future__ import annotations
 
@@ -18,16 +13,14 @@ from scipy.interpolate import KroghInterpolator
 from casadi_hybrid.control.model.signals import Array
 from casadi_hybrid.control.model.steps import RungeKutta, nothing, plain_step, symbols_of
 
+# A vector of whole numbers.
 Whole = Any
-"""A vector of whole numbers."""
 
 
 class Interpolant:
-    """Cubic polynomials with the states and the model's rates at both ends of an interval.
+    """Cubic polynomials from states and rates at both ends; algebraic states solve equations."""
 
-    The base class of others. Algebraic states solve the equations.
-    """
-
+    # `of` has X, Z, U, V, P, times, ocp, inside (solution/dense.py); s is a fraction of interval k.
     def __init__(self, of: Any) -> None:
         # The trajectory has its interpolant: a circle would keep its arrays until a collection.
         self.of, self.model = weakref.proxy(of), of.ocp.model
@@ -69,10 +62,7 @@ class Held(Interpolant):
 
 
 class Polynomials(Interpolant):
-    """Polynomials through the beginning and the points of each interval.
-
-    For an algebraic state: through the points, and the beginning if it is an unknown there.
-    """
+    """Polynomials through the beginning and the points of each interval."""
 
     def __init__(self, of: Any, points: Array) -> None:
         super().__init__(of)
@@ -84,6 +74,7 @@ class Polynomials(Interpolant):
 
     def slopes(self, k: Whole, s: Array) -> Array:
         """See :class:`Interpolant`."""
+        # d/ds of the polynomial; divided by the interval's length it is d/dt.
         changes = self._at(self._values[0], lagrange_slopes, k, s)
         return np.asarray(changes / np.diff(self.of.times)[k])
 
@@ -95,6 +86,7 @@ class Polynomials(Interpolant):
     def _values(self) -> tuple[Array, Array]:
         """The states and the algebraic states as (interval, row, node), the beginning first."""
         of, values = self.of, []
+        # z has a node at the beginning only if it is an unknown there.
         for grid, inside in zip((of.X, of.Z), of.inside, strict=True):
             points = inside.T.reshape(of.N, inside.shape[1] // of.N, len(grid))
             parts = [grid[:, :-1].T[:, None], points, grid[:, 1:].T[:, None]]
@@ -137,6 +129,7 @@ class Flow(Interpolant):
         """(x, z, u, v, p, t, dt, s) → dx/dt after the part s of an interval."""
         model, s = self.model, ca.SX.sym("s")
         x, z, u, v, p, t, dt = symbols = symbols_of(model, nothing(model))
+        # The exact derivative of the end of a step of length s·dt: the slope of the numerical flow.
         end = self._flow(x, z, u, u + s * (v - u), p, t, s * dt)[0]
         return ca.Function("slope", [*symbols, s], [ca.jacobian(end, s) / dt])
 
@@ -166,4 +159,5 @@ def lagrange_slopes(nodes: Array, s: Array) -> Array:
 def interpolated(nodes: Array, s: Array, values: Any) -> Any:
     """Return polynomials at s from their values at the nodes, both stacked in each column."""
     size = values.shape[0] // nodes.size
+    # (L ⊗ I) v: blocks of `size` rows are nodes; a fraction at a node makes L's row sparse.
     return ca.kron(ca.sparsify(ca.DM(lagrange(nodes, s))), ca.DM.eye(size)) @ values

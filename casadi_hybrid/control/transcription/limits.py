@@ -16,14 +16,11 @@ Sides = tuple[Array, Array]
 
 
 class Limits:
-    """Limits of a problem that differ from the declared ones; of scenarios the common ones.
-
-    ``declared`` has the limited quantities and constraints by name.
-    """
+    """Limits of a problem that differ from the declared ones; of scenarios the common ones."""
 
     def __init__(self, ocp: Statement, prefixes: Iterable[str] = ("",)) -> None:
         self._model, self._prefixes = ocp.model, list(prefixes)
-        self.declared = ocp.limitable
+        self.declared = ocp.limitable  # limited quantities and constraints by name
         self._changed: dict[str, Sides] = {}
         self._stacked: dict[str, Sides] = {
             kind: (ocp.model.limits(kind, "lower"), ocp.model.limits(kind, "upper"))

@@ -1,8 +1,4 @@
-"""Transcriptions of a horizon: multiple shooting, single shooting, collocation.
-
-A transcription is an immutable :class:`Method`. ``inner`` of any method is a number of equally
-spaced points inside of each interval at which limits and path constraints hold too.
-"""
+"""Transcriptions of a horizon: multiple shooting, single shooting, collocation."""
 
 from __future__ import annotations
 
@@ -35,25 +31,15 @@ from casadi_hybrid.utils.inputs import count, one_of
 
 
 class Method(ABC):
-    """Transcription of a horizon. A subclass defines :meth:`connect`.
+    """Transcription of a horizon. A subclass defines :meth:`connect`."""
 
-    Attributes:
-        step: from one grid point to the next; None for a method without.
-        inner: number of points inside of an interval where limits hold too.
-        order: power of the length of an interval in its error.
-        nodes: fractions of an interval at which states or algebraic states are unknowns too.
-        unrolled: most intervals whose graph is unrolled by default.
-        all_states: True if the states of all grid points are unknowns, not only of the first.
-        all_algebraic: True if algebraic states at the grid points are always unknowns, not only if
-            a cost or constraint needs them there.
-    """
-
-    step: Any = None
-    inner: int = 0
-    order: int = 2
-    nodes: Array = np.zeros(0)
-    unrolled: ClassVar[float] = np.inf
-    all_states: ClassVar[bool] = True
+    step: Any = None  # from one grid point to the next; None for a method without
+    inner: int = 0  # equally spaced points inside an interval where limits hold too
+    order: int = 2  # power of an interval's length in its error
+    nodes: Array = np.zeros(0)  # fractions of an interval at which x or z are unknowns too
+    unrolled: ClassVar[float] = np.inf  # most intervals whose graph is unrolled by default
+    all_states: ClassVar[bool] = True  # False if only the first state is an unknown
+    # False: z is an unknown at grid points only if a cost or constraint needs it there.
     all_algebraic: ClassVar[bool] = True
 
     @abstractmethod
@@ -88,6 +74,7 @@ class _Shooting(Method):
 
     step: RungeKutta | Integrator = field(default_factory=RungeKutta)
     inner: int = 0
+    # The classical Runge-Kutta method has the local error O(h⁵).
     order = 5
 
     def __post_init__(self) -> None:
@@ -108,6 +95,7 @@ class _Shooting(Method):
             return super().halved(of)
         steps = self.step.steps
         remedy = f"RungeKutta({4 * steps}), or Collocation() where the model is stiff"
+        # Step doubling: the difference of the ends estimates the error of the coarser steps.
         return Flow(of, RungeKutta(2 * steps)).ends(), remedy
 
     def finer(self) -> str:
@@ -129,6 +117,7 @@ class _Shooting(Method):
         taus, function = self.inner_points, plain_step(self.step, model)
         z, u, v, _, t, dt = _columns(horizon)
         x, p = horizon.X[:, :-1], horizon.model_parameters[:, : horizon.N]
+        # A step of length s·dt ends with the control between u and v; a held control has v = u.
         points = [
             each(function, horizon.assembly.kind, [x, z, u, u + s * (v - u), p, t, s * dt])
             for s in taus.tolist()
@@ -154,6 +143,7 @@ class MultipleShooting(_Shooting):
         step = step_of(horizon.model, self.step).function(horizon.model, horizon.integrand)
         columns = [horizon.X[:, :-1], *_columns(horizon)]
         ends, integrals = each(step, horizon.assembly.kind, columns)[:2]
+        # The gap is x_{k+1} − F(x_k, u_k): its sign fixes the sign of the multipliers.
         horizon.close("dynamics", horizon.X[:, 1:] - ends)
         self._hold_between(horizon)
         return ca.sum2(integrals)
@@ -181,6 +171,7 @@ class SingleShooting(_Shooting):
         shoot = step.mapaccum(horizon.N, {"base": -1})  # all in one graph: derivatives are faster
         ends, integrals = shoot.call([horizon.X, *_columns(horizon)], True)[:2]
         horizon.X = ca.horzcat(horizon.X, ends)
+        # Later states are no unknowns, so their limits cannot be bounds.
         horizon.limit("state", horizon.X[:, 1:], "", horizon.stages(points=True)[1:])
         self._hold_between(horizon)
         return ca.sum2(integrals)
@@ -218,6 +209,7 @@ class Collocation(Method):
         count(self.inner, "inner")
         object.__setattr__(self, "coefficients", _coefficients(self.degree, self.points))
         object.__setattr__(self, "nodes", self.coefficients[0])
+        # Order between the points; at the end of an interval it is higher (superconvergence).
         object.__setattr__(self, "order", self.degree + 1)
 
     def interpolant(self, of: Any) -> Interpolant:
@@ -239,6 +231,7 @@ class Collocation(Method):
     def connect(self, horizon: Horizon) -> Any:
         """See :class:`Method`."""
         model, N, degree = horizon.model, horizon.N, self.degree
+        # Radau's last point is the end of the interval: x_{k+1} itself is the unknown there.
         inner = degree - 1 if self.points == "radau" else degree
         fractions = between(horizon.fractions, self.nodes)
         X = _points(horizon, "state", fractions.reshape(N, degree)[:, :inner].ravel(), inner)
@@ -248,6 +241,7 @@ class Collocation(Method):
         interval = self._interval(model, horizon.integrand, inner)
         columns = [horizon.X[:, :-1], inside, at_points, horizon.X[:, 1:], *_columns(horizon)[1:]]
         defects, gaps, equations, integrals = each(interval, horizon.assembly.kind, columns)
+        # Legendre's points leave the end out: a row equates x_{k+1} and the polynomial's end.
         if self.points == "legendre":
             horizon.close("continuity", gaps)
         horizon.close("dynamics", ca.reshape(defects, nx, N * degree), degree)
@@ -266,8 +260,10 @@ class Collocation(Method):
         """Let constraints hold at the points and the inner points, and limits at the latter too."""
         taus = self.nodes
         fractions = np.append(taus[:inner], self.inner_points)
+        # Nodes of x: the beginning and the points, of which Radau's last is the end.
         ends = [horizon.X[:, 1:]] if inner < self.degree else []
         X = ca.vertcat(horizon.X[:, :-1], inside, *ends)
+        # z jumps with a held control: it has a node at 0 only if it is an unknown there.
         nodes = np.append(0.0, taus)
         if horizon.Z.shape[0]:
             taus, Z = nodes, ca.vertcat(horizon.Z[:, :-1], Z)
@@ -284,6 +280,7 @@ class Collocation(Method):
         model_p = p[: model.size("parameter")]
         points = ca.horzcat(x, X, y) if inner < self.degree else ca.horzcat(x, X)
         rates, equations, total = [], [], ca.SX.zeros(integrand.numel_out(0))
+        # Column 0 of `points` is the beginning, where the equations are not imposed.
         for j, tau in enumerate(taus):
             point = points[:, j + 1], Z[:, j], u + tau * (v - u)
             time = t + tau * dt
@@ -304,11 +301,8 @@ def _columns(horizon: Horizon) -> list[Any]:
 
 
 def _hold(horizon: Horizon, taus: Array, X: Any, Z: Any, unknowns: int = 0) -> None:
-    """Let constraints hold at fractions of the intervals, and add rows of the limits there.
-
-    X and Z stack the states and algebraic states at all fractions, a column an interval. At the
-    first fractions they are ``unknowns``, which have their limits as bounds.
-    """
+    """Let constraints hold at fractions of the intervals, and add rows of the limits there."""
+    # X and Z stack all fractions, a column an interval; the first ones are bounded unknowns.
     several = taus.size - unknowns
     stages = horizon.stages(repeat=several)
     columns = []

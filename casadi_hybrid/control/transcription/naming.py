@@ -16,15 +16,12 @@ from casadi_hybrid.problem.graph.expressions import Label
 
 
 def labels(program: Program, parts: Mapping[str, Statement]) -> dict[str, list[str]]:
-    """Return the names of rows and unknowns with their units, as options of a solver.
-
-    ``parts`` are the problems by the prefix of their names. The row of a fixed state has the value
-    from which it counts; if only a solve knows the value, the name says that it is the gap to it.
-    """
+    """Return the names of rows and unknowns with their units, as options of a solver."""
     units, origins = dict[str, str](), dict[str, Any]()
     for prefix, ocp in parts.items():
         for name, unit in units_of(ocp, program.part(prefix) if prefix else program).items():
             units[f"{prefix}{name}"] = unit
+        # NaN marks a value known only at a solve: its row is named as the gap to the value.
         origins |= {f"{prefix}initial {name}": np.nan for name in ocp.fixed}
         for name, end in ocp.ends.items():
             origins[f"{prefix}final {name}"] = ca.evalf(end) if end.is_constant() else np.nan
@@ -41,6 +38,7 @@ def named(
             where, scales = blocks[name].where, blocks[name].scale.ravel(order="F").tolist()
             origin = np.broadcast_to(ca.DM(of.get(name, 0.0)).full().ravel(), where.size)
             for place, scale, zero in zip(where.tolist(), scales, origin.tolist(), strict=True):
+                # The row of a fixed state has the value from which it counts as its origin.
                 if np.isnan(zero):
                     names[place] = Label(f"gap to {names[place]}", scale, units[name])
                 else:

@@ -1,7 +1,4 @@
-"""Limits that are expressions of parameters: bounds of a solve, their slopes, and export to C.
-
-The tightest limit holds for an unknown that several parts have in common.
-"""
+"""Limits that are expressions of parameters: bounds of a solve, their slopes, and export to C."""
 
 from __future__ import annotations
 
@@ -28,19 +25,12 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Following:
-    """The limits of a program that are expressions of its parameters.
+    """The limits of a program that are expressions of its parameters."""
 
-    Attributes:
-        function: (p) → lower and upper of each in turn, in physical units, as one column.
-        signals: the limited quantities, by name in the program.
-        begins: where the lower of each begins in the column; the upper follows it.
-        rows: the bounds in question, of ``lbx``, ``ubx``, ``lbg`` and ``ubg``.
-    """
-
-    function: ca.Function
-    signals: Mapping[str, Signal]
-    begins: Mapping[str, int]
-    rows: Mapping[str, Rows]
+    function: ca.Function  # (p) → lower and upper of each limit in turn, in physical units
+    signals: Mapping[str, Signal]  # limited quantities by name in the program
+    begins: Mapping[str, int]  # place of each lower limit in the column; the upper follows
+    rows: Mapping[str, Rows]  # bounds in question, by lbx, ubx, lbg, ubg
 
     @cached_property
     def slope(self) -> ca.Function:
@@ -59,10 +49,7 @@ class Following:
 
 
 def following(program: Program, models: Mapping[str, Model]) -> Program:
-    """Return a new program with the limits that follow its parameters.
-
-    ``models`` are those of its parts, by the prefix of their names.
-    """
+    """Return the program with limits that follow its parameters; ``models`` by prefix of a part."""
     p, columns, begins = ca.SX.sym("p", program.p.size), [ca.SX(0, 1)], dict[str, int]()
     signals: dict[str, Signal] = {}
     none = Rows(np.zeros(0, int), np.zeros(0, int), np.zeros(0))
@@ -98,7 +85,7 @@ def own_parameters(model: Model, program: Program, p: Any, prefix: str = "") -> 
 
 
 def followed(program: Program) -> Program:
-    """Return the program with the limits that its parameters give.
+    """Return the program with the bounds at its parameters.
 
     Raises:
         NumberError: for a lower limit above the upper one, of an equal unknown too.
@@ -118,6 +105,7 @@ def followed(program: Program) -> Program:
             # ufunc.at: a place may occur several times, for unknowns that parts have in common.
             bounds[key] = getattr(program, key).copy()
             infinite, tighter = (-np.inf, np.maximum) if key[0] == "l" else (np.inf, np.minimum)
+            # Reset first: the tightest limit holds for an unknown that parts have in common.
             bounds[key][rows.places] = infinite
             tighter.at(bounds[key], rows.places, limited.bounds(key, values))
     program = replace(program, **bounds, limits=limits)
@@ -128,16 +116,15 @@ def followed(program: Program) -> Program:
 
 
 def slopes(program: Program) -> tuple[Array, Array] | None:
-    """Return d(lower)/dp and d(upper)/dp of the bounds of (g; x); None if no bound follows p.
-
-    A bound that differs from its expression has been set by hand, and has the slope zero.
-    """
+    """Return d(lower)/dp and d(upper)/dp of the bounds of (g; x); None if no bound follows p."""
     limited: Following | None = program.following
     if limited is None:
         return None
     values, slope = limited.values(program.p), limited.slope(program.p).full()
+    # Rows in the order (g; x), as the sensitivity of a solution expects.
     by_side = {side: np.zeros((program.m + program.n, program.p.size)) for side in "lu"}
     for key, rows in limited.rows.items():
+        # A bound that differs from its expression was set by hand: its slope is zero.
         same = limited.bounds(key, values) == getattr(program, key)[rows.places]
         places = rows.places[same] + (program.m if key[-1] == "x" else 0)
         by_side[key[0]][places] = slope[rows.entries[same]] / rows.scale[same, None]

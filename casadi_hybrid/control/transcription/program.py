@@ -11,30 +11,20 @@ import numpy as np
 
 from casadi_hybrid.control.model.signals import Array, Signal, known, matrix
 
+# Kinds of blocks, with CasADi's key of the column that they are parts of.
 KINDS = {"variables": "x", "parameters": "p", "constraints": "g"}
-"""Kinds of blocks, with CasADi's key of the column that they are parts of."""
 BOUNDS = "lbx", "ubx", "lbg", "ubg"
 
 
 @dataclass(frozen=True)
 class Role:
-    """The meaning of a block in an optimal control problem.
+    """The meaning of a block in an optimal control problem."""
 
-    Attributes:
-        quantity: name of the quantity or constraint, without the prefix of a part; empty for a
-            block of several.
-        kind: ``"limit"`` if the bounds of the block are limits of the quantity; ``"violation"``,
-            ``"initial"`` or ``"dynamics"``.
-        place: in the intervals: ``"inside"``, ``"between"``, ``"at begin"``, ``"at end"`` or empty.
-        side: ``"lower"`` or ``"upper"`` of a soft limit, else empty.
-        entries: of the quantity, a row of the block each; None for all.
-    """
-
-    quantity: str = ""
-    kind: str = "limit"
-    place: str = ""
-    side: str = ""
-    entries: tuple[int, ...] | None = None
+    quantity: str = ""  # without the prefix of a part; empty for a block of several
+    kind: str = "limit"  # also "violation", "initial", "dynamics": no limits of it
+    place: str = ""  # in the intervals: "inside", "between", "at begin", "at end" or empty
+    side: str = ""  # "lower" or "upper" of a soft limit
+    entries: tuple[int, ...] | None = None  # of the quantity, one a row of the block; None for all
 
 
 NONE = Role()
@@ -82,6 +72,7 @@ class Block:
         """Return the matrix in physical units; of multipliers (``dual``) per physical unit."""
         entries: Array = np.asarray(stacked, dtype=float).ravel()[self.where]
         values = entries.reshape(self.shape, order="F")
+        # f and x = scale·x̂ give ∂f/∂x = (∂f/∂x̂)/scale; rows are g/scale, so λ is divided too.
         return values / self.scale if dual else values * self.scale
 
 
@@ -218,12 +209,10 @@ class Program:
         return replace(self, x0=np.asarray(x0, dtype=float).ravel())
 
     def bounds_of(self, label: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, Array]]:
-        """Yield the bounds that are the limits of a state, a control or a constraint.
+        """Yield the bounds that are limits of a quantity or constraint, by its prefixed name.
 
-        ``label`` is its name, after the prefix of its part. Block by block: ``lbx``, ``ubx``,
-        ``lbg`` or ``ubg``, the places in it, the entries of the limit at these places, and their
-        scales. An undeclared side has no bound. A bound that another one makes superfluous is left
-        out.
+        Each is a key (``lbx``, ``ubx``, ``lbg``, ``ubg``), places in it, entries of the limit at
+        these places, and their scales. An undeclared side has no bound.
         """
         for kind, blocks in (("x", self.variables), ("g", self.constraints)):
             for block in blocks.values():
@@ -232,6 +221,7 @@ class Program:
                     continue
                 rows = range(block.shape[0]) if role.entries is None else role.entries
                 entries, scale = np.tile(rows, block.shape[1]), block.scale.ravel(order="F")
+                # A tied unknown has no bounds; its twin carries them.
                 places = self.ties[block.where] if kind == "x" else block.where
                 for side in (role.side,) if role.side else ("lower", "upper"):
                     key = f"{side[0]}b{kind}"
@@ -250,8 +240,8 @@ class Program:
     def shifted(self, x: Any, lam_x: Any, lam_g: Any, intervals: int = 1) -> dict[str, Array]:
         """Return ``x0, lam_x0, lam_g0`` of a later solve from a point in the program's unknowns.
 
-        The columns of every block move left by a number of intervals; the last is repeated. The
-        shift is exact on an even grid of a fixed duration.
+        Every block moves left by whole intervals, and the last is repeated. The shift is exact on
+        an even grid of a fixed duration.
         """
         start = {}
         for name, kind, stacked in (("x0", "x", x), ("lam_x0", "x", lam_x), ("lam_g0", "g", lam_g)):
@@ -282,6 +272,7 @@ def _entries(blocks: Mapping[str, Block], total: int, times: Any = None) -> list
                 continue
             column = str(j // rows)
             if block.entries and block.stride > 1:
+                # Interval and point of a collocation in it.
                 column = "{},{}".format(*divmod(j // rows, block.stride))
             numbered = f"{label}[{column}]".replace("][", ",")
             names[place] = numbered if times is None else label + times[place]

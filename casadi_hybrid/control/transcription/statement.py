@@ -32,26 +32,7 @@ from casadi_hybrid.utils.inputs import count, one_of, positive
 
 
 class Statement:
-    """The declarations of an optimal control problem; see :class:`OptimalControl`.
-
-    Attributes:
-        model, method, name: arguments.
-        options: of the solver.
-        length: the duration, or the guess of a free one.
-        fractions: of the grid points, from 0 to 1.
-        even: True if all intervals are equally long.
-        signals, values: parameters and references of the problem by name.
-        costs, constraints: in the order of declaration.
-        fixed: states that are fixed at the start, with their values.
-        ends: states that are fixed at the end, with their expressions.
-        cycles: states that are periodic.
-        freed: parameters of the model that the solver chooses.
-        guesses: by name.
-        softened: states and algebraic states whose limits are soft.
-        lagged: the control's name, by the name of a parameter of :meth:`previous`.
-        slewed: constraints that limit control increments.
-        closed: True if the program exists, so that nothing may be added.
-    """
+    """The declarations of an optimal control problem; see :class:`OptimalControl`."""
 
     def __init__(
         self,
@@ -94,16 +75,16 @@ class Statement:
         self.values: dict[str, Any] = {}
         self.costs: list[Cost] = []
         self.constraints: list[Constraint] = []
-        self.fixed: dict[str, Any] = {}
-        self.ends: dict[str, Any] = {}
-        self.cycles: list[str] = []
-        self.freed: dict[str, Signal] = {}
+        self.fixed: dict[str, Any] = {}  # states fixed at the start, with their values
+        self.ends: dict[str, Any] = {}  # states fixed at the end, with their expressions
+        self.cycles: list[str] = []  # periodic states
+        self.freed: dict[str, Signal] = {}  # parameters of the model that the solver chooses
         self.guesses: dict[str, Guess] = {}
-        self.lagged: dict[str, str] = {}
-        self.slewed: list[str] = []
-        self.softened: list[str] = []
+        self.lagged: dict[str, str] = {}  # control, by the name of its parameter of previous()
+        self.slewed: list[str] = []  # constraints that limit control increments
+        self.softened: list[str] = []  # states and algebraic states with soft limits
         self._symbols: dict[str, Any] = {}
-        self.closed = False
+        self.closed = False  # True once the program exists: nothing may be added
         self.options = by_name(solver, "solver")
 
     def __repr__(self) -> str:
@@ -216,6 +197,7 @@ class Statement:
             self.minimize(label, sum=ca.dot(ca.DM(weights["price"]), change**2))
         if limit is not None:
             sides = -weights["limit"], weights["limit"], None
+            # One row an interval: a held control changes only at grid points.
             attributes = {"unit": signal.unit, "at": "intervals"}
             self._constrain(label, "path", change, sides, signal.scale, None, **attributes)
             self.slewed.append(label)
@@ -247,6 +229,7 @@ class Statement:
             if name in self.ends:
                 self.constraints = [c for c in self.constraints if c.name != label]
             self.ends[name] = target
+            # The target is subtracted, so that it may depend on parameters without moving bounds.
             self.at_end(label, gap, equal=0.0, scale=signal.scale, unit=signal.unit)
 
     def periodic(self, *names: str) -> None:
@@ -350,6 +333,7 @@ class Statement:
         signal = known(name, states, "state or algebraic state")
         if not np.isfinite([signal.lower, signal.upper]).any():
             raise InputError(f"{name!r} has no limit that could be soft; give the state one")
+        # An algebraic state between its unknowns is not part of the program.
         at = "inside" if name in self.model.signals["state"] else "unknowns"
         label, sides = f"limits of {name}", (signal.lower, signal.upper, None)
         attributes = {"unit": signal.unit, "at": at, "of": name}
@@ -376,6 +360,7 @@ class Statement:
             raise InputError(f"{name!r} is a reference; only a parameter can be free")
         moving, function = self.model.limiting
         limits = ca.vertcat(*function(self.model.stacked("parameter"))) if moving else ca.SX()
+        # A bound is a number in a solve: it cannot move with an unknown.
         if ca.depends_on(limits, self.model.symbol(name)):
             raise InputError(f"{name!r} is in a limit of the model; it cannot be free")
         guess = self.model.values[name] if guess is None else guess
@@ -404,6 +389,7 @@ class Statement:
         """Return the problem with its program and other limits (lower, upper) of a solution."""
         if not limits:
             return self
+        # No constructor: the copy shares the built program.
         other = object.__new__(type(self))
         vars(other).update(vars(self) | {"model": self.model.limited(limits), "constraints": []})
         for c in self.constraints:
@@ -414,6 +400,7 @@ class Statement:
     def reopened(self) -> Self:
         """Return a copy of the problem without its program, to be changed."""
         other = object.__new__(type(self))
+        # Entries of lists and dictionaries are replaced, never changed: one level is enough.
         for name, value in vars(self).items():
             if name not in ("transcriptions", "solver"):  # cached at the first use
                 setattr(other, name, value.copy() if isinstance(value, dict | list) else value)
@@ -482,6 +469,7 @@ class Statement:
         expression = self.own_expression(expression, repr(name))
         limit = upper if lower is None else lower
         single = upper is None or limit is upper
+        # expression ≤ limit(p) becomes expression − limit(p) ≤ 0: bounds stay numbers.
         less = single and isinstance(limit, ca.SX) and not limit.is_constant()
         if less:
             expression -= self.own_expression(limit, f"limit of {name!r}")
@@ -545,10 +533,7 @@ class Statement:
 
 
 def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -> Any:
-    """Return numbers with a column for each fraction of a mesh on another one.
-
-    What has no such columns (a number, a column, a function) is returned as it is.
-    """
+    """Return values with a column a grid point on another mesh; others unchanged."""
     if callable(value) or value is None:
         return value
     rows = np.asarray(value, dtype=float)
@@ -557,6 +542,7 @@ def moved_to(value: Any, size: int, old: Any, new: Any, *, held: bool = False) -
     if rows.ndim != 2 or rows.shape[1] != old.size or old.size == 1:
         return value
     if held:
+        # A held value lasts until the next old grid point.
         return rows[:, np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 1)]
     return np.stack([np.interp(new, old, row) for row in rows])
 

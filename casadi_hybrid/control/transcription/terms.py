@@ -11,10 +11,10 @@ from casadi_hybrid.control.model.signals import Array
 from casadi_hybrid.utils.errors import InputError
 
 AT = ("points", "ends", "inside", "intervals")
+# Difference of equal times, in intervals.
 SAME = 1e-9
-"""Difference of equal times, in intervals."""
+# Name of the penalty of soft limits among the costs of a solution.
 SOFT = "soft limits"
-"""Name of the penalty of soft limits among the costs of a solution."""
 
 
 @dataclass(frozen=True)

@@ -26,31 +26,22 @@ from casadi_hybrid.control.transcription.terms import Constraint
 
 @dataclass(frozen=True)
 class Transcription:
-    """A program with the numbers of the declarations, and the functions (x, p) that read it.
-
-    Attributes:
-        trajectories: states, algebraic states, controls at the beginning and at the end of each
-            interval, parameters, times, the costs one below the other, outputs.
-        points: states and algebraic states that are unknowns between the grid points.
-    """
+    """A program, and the functions (x, p) that read its trajectories."""
 
     program: Program
-    trajectories: ca.Function
-    points: ca.Function
+    trajectories: ca.Function  # x, z, u at both ends of intervals, p, t, costs, outputs
+    points: ca.Function  # states and algebraic states that are unknowns between the grid points
 
 
 def read(
     ocp: Statement, assembly: Assembly, program: Program, horizon: Horizon, costs: Any
 ) -> Transcription:
-    """Return the built program with the functions that read a horizon from it.
-
-    Algebraic states may be unknowns at the points of a collocation alone. At a grid point they are
-    then the values of the polynomial of the interval that begins there, at the last grid point of
-    the interval that ends.
-    """
+    """Return the built program with the functions that read a horizon from it."""
     h, kind, model = horizon, assembly.kind, horizon.model
     Z, inside = h.Z, h.inside or (kind(0, 0), kind(0, 0))
     if (nz := model.size("algebraic")) and not Z.shape[0]:
+        # z is an unknown at the points alone: at a grid point take the polynomial of the interval
+        # that begins there, at the last one of the interval that ends.
         taus = ocp.method.nodes
         ends = interpolated(taus, np.array([0.0, 1.0]), ca.reshape(inside[1], nz * taus.size, h.N))
         Z = ca.horzcat(ends[:nz, :], ends[nz:, -1])
@@ -69,20 +60,19 @@ def lay_phase(
 ) -> tuple[Horizon, Any]:
     """Add one phase to a program; return its horizon and its costs, one below the other.
 
-    The last cost is the price of soft limits, if there are any.
-
-    Args:
-        prefix: of the names of the blocks.
-        before: the previous phase; without one the time at the start is a parameter.
-        weight: of the phase's costs in the program's cost.
+    The last cost is the penalty of soft limits, if there are any. ``before`` is the previous phase;
+    ``weight`` multiplies the phase's costs in the program's cost.
     """
+    # assembly.cost collects the penalties of soft limits: those of this phase alone.
     others, assembly.cost = assembly.cost, assembly.kind(0)
     integrals = [cost.integral for cost in ocp.costs if not cost.integral.is_zero()]
     guesses = {}
     for name, signal in ocp.model.unknowns.items():
         guesses[name] = ocp.guessed(name, ocp.guesses.get(name, signal.guess))
     function = ocp.expression_function([ca.vertcat(ca.SX(0, 1), *integrals)], "integrand")
+    # A soft limit must not be a bound as well.
     model = ocp.model.unlimited(ocp.softened)
+    # The end of a phase and the start of the next are two stages: states may jump.
     first = 0 if before is None else before.first + before.N + 1
     horizon = Horizon(assembly, model, function, ocp.fractions, first, prefix, guesses)
     _time(ocp, horizon, before)
@@ -104,6 +94,7 @@ def lay_phase(
 def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     assembly, free = horizon.assembly, ocp.free_duration
     kind = assembly.kind
+    # A later phase starts when the one before ends, perhaps at a free time.
     if before is None:
         start, begin = assembly.parameter("time", 0.0, 1, part=horizon.prefix), 0.0
     else:
@@ -114,6 +105,7 @@ def _time(ocp: Statement, horizon: Horizon, before: Horizon | None) -> None:
     else:
         signal = Signal.of("duration", 1, free.lower, free.upper, free.scale or free.guess)
         guess = ocp.guesses.get("duration", free.guess)
+        # A free duration is in all stages: ordered last, it is a border of the banded matrices.
         horizon.duration = horizon.unknown(signal, [LAST], float(guess), 0)
     horizon.T = start + horizon.duration * kind(ca.DM(ocp.fractions).T)
     horizon.dt = horizon.duration * kind(ca.DM(np.diff(ocp.fractions)).T)
@@ -123,6 +115,7 @@ def _parameters(ocp: Statement, horizon: Horizon, before: Horizon | None) -> Non
     assembly, points, prefix = horizon.assembly, horizon.N + 1, horizon.prefix
     rows = []
     values = ocp.declared
+    # u₋₁ of a later phase is the last control of the phase before, an expression and no parameter.
     last = {}
     if before is not None:
         last = {name: before.V[at, -1] for name, at in before.model.places("control").items()}
@@ -159,6 +152,7 @@ def _controls(horizon: Horizon) -> None:
     for name, signal in horizon.model.signals["control"].items():
         guess = horizon.guess[name][:, : horizon.N + signal.linear]
         U = horizon.unknown(signal, horizon.stages(points=signal.linear), guess)
+        # A linear control has an unknown at every grid point, a held one in every interval.
         ends.append(U[:, 1:] if signal.linear else U)
         points.append(U if signal.linear else ca.horzcat(U, U[:, -1]))
     kind = horizon.assembly.kind
@@ -172,6 +166,7 @@ def _previous(ocp: Statement, horizon: Horizon) -> None:
     controls, P = ocp.model.places("control"), horizon.P
     for name, control in ocp.lagged.items():
         at, before = places(ocp.given)[name], horizon.U[controls[control], :]
+        # Column 0 keeps the parameter u₋₁; columns 1 … N take u₀ … u_{N−1}.
         P = ca.vertcat(P[: at.start, :], ca.horzcat(P[at, 0], before), P[at.stop :, :])
     horizon.P = P
 
@@ -191,10 +186,12 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
     rows = ocp.model.places("state")
     for name, value in ocp.fixed.items():
         signal, label = ocp.model.signals["state"][name], f"initial {name}"
+        # The initial state is a parameter and a row, not a bound: another state changes p alone.
         default = horizon.guess[name][:, 0] if value is None else value
         values = matrix(default, signal.size, 1, f"initial {name!r}")
         role, part = Role(name, "initial"), horizon.prefix
         parameter = horizon.assembly.parameter(label, values, signal.size, role=role, part=part)
+        # With L = f + λᵀg the row x₀ − x̄ = 0 has the multiplier λ = −df*/dx̄.
         gap = horizon.X[rows[name], 0] - parameter
         horizon.equate(label, gap, [horizon.first], signal.scale, role=role)
     for name in ocp.cycles:
@@ -206,6 +203,7 @@ def _initial(ocp: Statement, horizon: Horizon) -> None:
 def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None:
     function = ocp.expression_function([constraint.expression], "constraint")
     for place, columns, stages in where(horizon, constraint):
+        # Columns of one stage are points of one interval; a shift moves them together.
         stride = stages.count(stages[0]) if constraint.place == "path" else 1
         (rows,) = each(function, horizon.assembly.kind, columns)
         name, role = placed(constraint.name, place), Role(constraint.quantity, place=place)
@@ -218,9 +216,10 @@ def _constrain(ocp: Statement, horizon: Horizon, constraint: Constraint) -> None
 def _soften(
     horizon: Horizon, constraint: Constraint, name: str, rows: Any, stages: list[int], layout: Any
 ) -> None:
-    """Add rows with violations s ≥ 0: lower ≤ rows + s, rows − s ≤ upper, and the price of s."""
+    """Add rows with violations s ≥ 0: lower ≤ rows + s, rows − s ≤ upper, and the penalty of s."""
     soft, scale, role = constraint.soft, constraint.scale, layout["role"]
     assert soft is not None
+    # One s serves both sides of an entry: at most one of the two limits is violated.
     unit = scale if soft.scaled else np.ones(scale.size)
     label = f"violation of {name}"
     signal = Signal(label, scale.size, np.zeros(scale.size), soft.most * unit, scale)

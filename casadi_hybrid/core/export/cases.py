@@ -11,8 +11,8 @@ from casadi_hybrid.core.binding.plan import kinds_of
 from casadi_hybrid.core.export.export import Case
 from casadi_hybrid.utils.errors import InputError
 
+# Distance of the stored start from the solution, relative and absolute.
 _PUSH = 1e-3
-"""Distance of the stored start from the solution, relative and absolute."""
 _MULTIPLIERS = "lam_x0", "lam_g0", "warm_start"
 _START = "x0", "lam_x0", "lam_g0"
 
@@ -24,19 +24,10 @@ def gather(
     *,
     cold: bool,
 ) -> tuple[Case | None, tuple[Case, ...]]:
-    """Solve with the arguments, again from near the solution, and then the loop.
+    """Return the solve without multipliers or None, and the solves from a start and of the loop.
 
-    Args:
-        solve: the solver.
-        arguments: of the first solve.
-        loop: changes of the arguments, one a solve; each begins at the answer before.
-        cold: True to solve without multipliers too.
-
-    Returns:
-        The solve without multipliers or None, and all other solves.
-
-    Raises:
-        InputError: if a solve fails, or has bounds of other kinds.
+    Each change of ``loop`` begins at the answer before. Raises InputError for a solve that fails,
+    and for bounds of other kinds than in the first.
     """
     plain = {key: value for key, value in arguments.items() if key not in _MULTIPLIERS}
     without_multipliers = None
@@ -54,11 +45,13 @@ def gather(
                 "an export stores a solve, and was given no numbers of one: pass x0, p, lbx, ubx, "
                 "lbg, ubg by name, of an optimal control problem **ocp.numbers(x0).arguments"
             )
+    # From the solution itself the comparison in C would take no step.
     x0 = np.clip(first.x * (1.0 + _PUSH) + _PUSH, first.bounds.lbx, first.bounds.ubx)
     cases = [_warm(solve, {**arguments, "x0": x0}, first, "the solve from the stored start")]
     for number, change in enumerate(loop, 1):
         label = f"solve {number} of the loop"
         last = cases[-1].answer
+        # Start values of the first solve would hide the answer before.
         others = {key: value for key, value in arguments.items() if key not in _START}
         case = _warm(solve, {**others, "x0": last.x, **change}, last, label)
         if kinds_of(case.answer.bounds) != kinds_of(first.bounds):
@@ -78,6 +71,7 @@ def _warm(solve: Callable[..., Any], arguments: dict[str, Any], solution: Any, l
     """A solve from multipliers: from the arguments, else of the solution."""
     arguments = {"lam_x0": solution.lam_x, "lam_g0": solution.lam_g, **arguments}
     lam_x0, lam_g0 = (np.array(arguments[key], dtype=float).ravel() for key in _START[1:])
+    # Zero multipliers alone would read as a start without multipliers.
     if not (lam_x0.any() or lam_g0.any()):  # no bound is active
         arguments["warm_start"] = solution
     return Case(lam_x0, lam_g0, _solved(solve, arguments, label))

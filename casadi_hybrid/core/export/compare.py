@@ -21,27 +21,21 @@ from casadi_hybrid.utils.inputs import Vector
 
 _WARNINGS = "-Wall", "-Wextra", "-Werror", "-pedantic"
 STRICT = "-std=c99", "-O2", "-ffp-contract=off", *_WARNINGS, "-I."
+# A section for each function, so that the linker can leave out those that are not called.
 SECTIONS = "-ffunction-sections", "-fdata-sections"
-"""A section for each function, so that the linker can leave out those that are not called."""
 GARBAGE = "-Wl,-dead_strip" if sys.platform == "darwin" else "-Wl,--gc-sections"
 _SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Solves in C beside those in Python.
+    """Solves in C beside those in Python."""
 
-    Attributes:
-        compiler: name and version.
-        solved: number of the solves from multipliers that were solved, and of all of them.
-        difference: largest difference of an output from Python's, relative to max(1, |output|),
-            over the solves that were solved.
-        cold: status and steps of the solve from the user's start; None if it is not exported.
-    """
-
-    compiler: str
-    solved: tuple[int, int]
+    compiler: str  # name and version
+    solved: tuple[int, int]  # solves from multipliers that were solved, and all of them
+    # Largest difference of a solved output from Python's, relative to max(1, |output|).
     difference: float
+    # Status and steps of the solve from the user's start; None if it is not exported.
     cold: tuple[int, int] | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +71,7 @@ def compare(export: Export, compiler: Compiler | None = None) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "replay"
         sources = [file for file in export.files if file.endswith(".c") and file != "main.c"]
+        # main.c has a main of its own; replay.c reads the solves from its input.
         arguments = [*flags_of(compiler), *sources, "-lm", GARBAGE, "-o", str(program)]
         run([*compiler.command, *arguments], export.folder)
         rows = replayed(program, export.solves)
@@ -84,6 +79,7 @@ def compare(export: Export, compiler: Compiler | None = None) -> Comparison:
     for case, (status, _, numbers) in zip(export.solves, rows, strict=True):
         if status == 0:
             expected = np.concatenate(list(case.outputs().values()))
+            # Absolute below 1, relative above.
             size = np.maximum(1.0, np.abs(expected))
             differences.append(float(np.max(np.abs(numbers - expected) / size)))
     cold = None if export.cold is None else rows.pop()[:2]
@@ -106,15 +102,12 @@ def replayed(program: Path, cases: Sequence[Case]) -> list[tuple[int, int, Vecto
 def spoken(cases: Sequence[Case]) -> str:
     """The solves as ``replay.c`` reads them."""
     lines = (np.concatenate(list(case.inputs().values())) for case in cases)
+    # repr has the shortest digits that read back the same double.
     return "\n".join(" ".join(repr(float(number)) for number in line) for line in lines) + "\n"
 
 
 def run(words: Sequence[str], folder: Path, text: str = "") -> str:
-    """Run a program in a folder and return what it prints.
-
-    Raises:
-        BuildError: if it cannot be run or fails, with its message.
-    """
+    """Run a program in a folder and return what it prints; raise BuildError with its message."""
     try:
         done = subprocess.run(
             words,

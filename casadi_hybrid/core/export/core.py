@@ -14,6 +14,7 @@ from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.utils.status import PointStatus, StopReason
 
 _SYSTEM_HEADER = re.compile(r"^#include <([^>]+)>", re.MULTILINE)
+# Statuses of ``hybrid_sqp``.
 _WARM = {
     "SOLVED": "it is solved",
     "OTHER_PATTERN": "the bounds are of other kinds than at the export",
@@ -25,20 +26,16 @@ _WARM = {
     "BAD_NUMBERS": "a number is not finite, or bounds cross",
     "NO_GUESS": "there is no warm start",
 }
-"""Statuses of ``hybrid_sqp``."""
+# Statuses of an export of the whole method; all others become "unsolved".
 _WHOLE = "SOLVED", "OTHER_PATTERN", "BAD_NUMBERS"
-"""Statuses of an export of the whole method; all others become "unsolved"."""
 _UNSOLVED = "UNSOLVED", -1, "it is not solved: stop says why, and point what x is"
 
 
 def core_sources() -> dict[str, str]:
-    """Files of all folders of the core by name.
-
-    Raises:
-        BuildError: if the package was installed without its C sources.
-    """
+    """Return the files of all folders of the core by name; raise BuildError without them."""
     folder = Path(__file__).parent.with_name("src")
     files = {
+        # An export has all files in one folder, so that includes lose theirs.
         path.name: re.sub(r'#include "\w+/', '#include "', path.read_text(encoding="utf-8"))
         for path in sorted(folder.rglob("*.[ch]"))
     }
@@ -48,13 +45,11 @@ def core_sources() -> dict[str, str]:
 
 
 def portable_sources() -> dict[str, str]:
-    """Files of the core for a target without an operating system.
-
-    Threads, the clock and the analysis need more headers of C; an export has its plan instead.
-    """
+    """Return the files of the core for a target without an operating system."""
     return {
         name: text
         for name, text in core_sources().items()
+        # Threads, clock and analysis need more headers of C; an export has its plan instead.
         if set(_SYSTEM_HEADER.findall(text)) <= set(HEADERS)
     }
 
@@ -63,6 +58,7 @@ def mark() -> str:
     """Name in C that identifies this version of the core."""
     files = sorted(core_sources().items())
     text = "\0".join(part for file in files for part in file)
+    # The linker refuses objects of two versions, as one name is then undefined.
     return f"hybrid_core_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -75,12 +71,8 @@ def _numbered(prefix: str, sentences: dict[str, str]) -> Iterator[tuple[str, int
 
 
 def words_of(prefix: str, *, cold: bool) -> dict[str, str]:
-    """Statuses for the templates: members of an ``enum``, cases of a ``switch``, table rows.
-
-    Args:
-        prefix: of the names in C, with an underscore at its end.
-        cold: True if the whole method is exported, False for the warm mode alone.
-    """
+    """Return statuses for the templates: members of an ``enum``, cases of a ``switch``, tables."""
+    # cold: the whole method; otherwise the warm mode alone, whose statuses all stay apart.
     status = {name: _WARM[name] for name in (_WHOLE if cold else _WARM)}
     points = {point.name: point.value for point in PointStatus}
     points["UNDEFINED_POINT"] = points.pop("UNDEFINED")  # in C a status has the shorter name

@@ -33,8 +33,9 @@ _FORMS = {
     STRAIGHT: "straight code",
 }
 _NAME = re.compile(r"(?!hybrid_)[A-Za-z](?:_?[A-Za-z0-9])*", re.IGNORECASE)
+# Characters of a name that a compiler of C99 tells apart (ISO/IEC 9899:1999, 5.2.4.1).
 LONGEST = 63
-"""Characters of a name that a compiler of C99 tells apart (ISO/IEC 9899:1999, 5.2.4.1)."""
+# Headers and keywords of C, files of an export, targets of CMake, and the library ``m``.
 _TAKEN = """\
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg
 stdbool stddef stdint stdio stdlib string tgmath time wchar wctype main replay hybrid auto case
@@ -42,7 +43,6 @@ char const default do double enum extern goto inline int long register restrict 
 sizeof static struct switch typedef union unsigned void volatile all all_build clean edit_cache
 help install m package package_source rebuild_cache run_tests test zero_check
 """
-"""Headers and keywords of C, files of an export, targets of CMake, and the library ``m``."""
 _MARK = """\
 /* Version of the core: an export with another version does not link with it. */
 extern const int {0};
@@ -52,17 +52,12 @@ const int {0} = 0;
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One solve: the multipliers of its start, and Python's answer.
-
-    Attributes:
-        lam_x0, lam_g0: multipliers of the start.
-        answer: the result.
-        of_solution: True if the multipliers are those of a solution, even if all are zero.
-    """
+    """One solve: the multipliers of its start, and Python's answer."""
 
     lam_x0: Vector
     lam_g0: Vector
     answer: Any
+    # True if the multipliers are those of a solution, even if all are zero.
     of_solution: bool = True
 
     def inputs(self) -> dict[str, Vector]:
@@ -173,17 +168,9 @@ def write(
     loops: bool | None,
     cold: Case | None,
 ) -> Export:
-    """Write all files into a folder, which is made if it is missing.
-
-    Args:
-        problem: see :func:`check_problem`.
-        limits: tolerances of the stored start.
-        cases: the stored start with its answer, then others with the same kinds of bounds.
-        folder: replaces files of the same names, and a core of another version.
-        name: prefix of all names, see :func:`check_name`.
-        loops: True to write repeated parts as loops, None to do so if straight code is long.
-        cold: the solve from the user's start; None writes the warm mode alone.
-    """
+    """Write all files into a folder, which is made if missing; files of the same names go."""
+    # cases: the stored start with its answer, then others with the same kinds of bounds.
+    # cold: the solve from the user's start; None writes the warm mode alone.
     library = engine()
     plan = plan_of(library, problem, cases[0].answer.bounds)
     generated = generate(problem.functions, name, loops)
@@ -222,6 +209,7 @@ def filled(template: str, words: Mapping[str, Any]) -> str:
     """Fill a template; a part between ``@if WORD@`` and ``@end@`` stays if the word is true."""
     replaced = 1
     while replaced:
+        # Innermost parts first: the pattern has no @if inside, so nested ones take another round.
         template, replaced = _PART.subn(lambda m: m[2] if words[m[1]] else "", template)
     return re.sub(r"@(\w+)@", lambda m: str(words[m[1]]), template)
 

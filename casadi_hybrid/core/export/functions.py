@@ -16,55 +16,40 @@ from casadi_hybrid.core.export.parts import in_parts
 from casadi_hybrid.problem.graph.functions import Functions
 from casadi_hybrid.utils.errors import InputError, last_line
 
+# Repeated parts once, with tables; CasADi's loops over mapped stages; every operation.
 PARTS, LOOPS, STRAIGHT = "parts", "loops", "straight"
-"""Repeated parts once, with tables; CasADi's loops over mapped stages; every operation."""
+# Warnings that CasADi's text may cause, and that a pragma in it disables.
 QUIETED = ("unused-parameter", "unused-variable", "unused-function", "sign-compare")
-"""Warnings that CasADi's text may cause, and that a pragma in it disables."""
 _TYPES = {"casadi_int": "int", "casadi_real": "double"}
 _OMITTED = dict.fromkeys(("with_header", "main", "mex", "verbose"), False)
+# Scalar operations of both functions up to which straight code is small.
 _FEW = 2000
-"""Scalar operations of both functions up to which straight code is small."""
+# Characters that CasADi writes for an operation of straight code, approximately.
 _WRITTEN = 20
-"""Characters that CasADi writes for an operation of straight code, approximately."""
+# Largest length of parts relative to straight code, unless loops are asked for. gcc takes minutes
+# for a hundred thousand lines of straight code, and seconds for half as much text in parts.
 _SHORTER = 0.75
-"""Largest length of parts relative to straight code, unless loops are asked for. gcc takes minutes
-for a hundred thousand lines of straight code, and seconds for half as much text in parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The generated text and the sizes of its work arrays.
-
-    Attributes:
-        text: of the file, with ``NAME_first`` and ``NAME_second``.
-        form: :data:`PARTS`, :data:`LOOPS` or :data:`STRAIGHT`.
-        arg, res, iw, w: lengths of the work arrays.
-    """
+    """The generated text with ``NAME_first`` and ``NAME_second``, and sizes of its work arrays."""
 
     text: str
-    form: str
-    arg: int
+    form: str  # PARTS, LOOPS or STRAIGHT
+    arg: int  # lengths of the work arrays, as in CasADi's C
     res: int
     iw: int
     w: int
 
 
 def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
-    """Write the first function and the Hessian.
-
-    Args:
-        functions: of a problem with second derivatives.
-        name: prefix of external names.
-        loops: True to write repeated parts as loops, None to do so if straight code is long. Parts
-            come first: CasADi's loops over mapped stages take more memory, code and time.
-
-    Raises:
-        InputError: if CasADi writes no C for the problem, or C that keeps memory or needs more than
-            an export has, or if loops are asked for and there are none.
-    """
+    """Write the first function and the Hessian, in parts, in loops or straight."""
     first, second = functions.first, functions.with_hessian("curvature")
     looped = None
+    # loops: True for repeated parts as loops, None if straight code would be long.
     if functions.instructions > _FEW if loops is None else loops:
+        # Parts come first: CasADi's loops over mapped stages take more memory, code and time.
         parts = in_parts(functions, name)
         straight = _WRITTEN * functions.instructions
         if parts and len(parts[0]) < straight * (_SHORTER if loops is None else 1):
@@ -78,6 +63,7 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
     if looped is not None:
         first, second = looped
     elif functions.assemblies is not None:
+        # Calls in an MX graph become scalar operations: straight code.
         first, second = first.expand(), second.expand()
     both = named(first, f"{name}_first"), named(second, f"{name}_second")
     text = text_of_functions(both, name)
@@ -87,12 +73,7 @@ def generate(functions: Functions, name: str, loops: bool | None) -> Generated:
 
 
 def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
-    """Write functions by CasADi's code of them.
-
-    Args:
-        functions: with their names in C.
-        name: prefix of all other names in the text.
-    """
+    """Write functions by CasADi's code of them; ``name`` is the prefix of all other names."""
     refuse_foreign(functions)
     text = with_own(_text(functions, name), name)
     unwritten = re.search(r"#error (.*)", text)
@@ -100,11 +81,13 @@ def text_of_functions(functions: Sequence[ca.Function], name: str) -> str:
         raise InputError(f"CasADi writes no C for a part of the problem: {unwritten[1]}")
     refuse_unwritten(text, functions)
     for function in functions:
+        # CasADi writes `return 0` in checkout() for a function without memory.
         if not re.search(rf"int {function.name()}_checkout\(void\) {{\s*return 0;", text):
             raise InputError(
                 "a function of the problem keeps memory of its own in C (a solver or an "
                 "integrator inside it), which an export does not have; write it as a graph"
             )
+    # CasADi's text is not ours to change; an export compiles with all warnings as errors.
     pragmas = "".join(f'#pragma GCC diagnostic ignored "-W{word}"\n' for word in QUIETED)
     return f"#ifdef __GNUC__\n{pragmas}#endif\n{text}"
 
@@ -118,6 +101,7 @@ def _looped(functions: Functions) -> tuple[ca.Function, ca.Function] | None:
         return None
     looped = functions.unexpanded.first, functions.unexpanded.with_hessian("curvature")
     for a, b in zip(looped, (first, second), strict=True):
+        # The plan has indices of these patterns: other ones would need another plan.
         if any(a.sparsity_out(i) != b.sparsity_out(i) for i in range(b.n_out())):
             return None
     return looped

@@ -10,33 +10,25 @@ from casadi_hybrid.core.export.core import words_of
 from casadi_hybrid.core.export.functions import LOOPS, PARTS, QUIETED, Generated
 from casadi_hybrid.core.export.tables import fields
 
+# Largest difference of the example from Python's answer: C libraries differ in sin and exp.
 CLOSE = 1e-9
-"""Largest difference of the example from Python's answer: C libraries differ in sin and exp."""
 _POINTER = ct.sizeof(ct.c_void_p)
 
 
 def layout(
     library: Any, plan: Plan, generated: Generated, options: Any, name: str
 ) -> dict[str, Any]:
-    """Values of the words in the templates.
-
-    ``memory``, ``input`` and ``output`` are the bytes of ``NAME_memory``, ``NAME_in`` and
-    ``NAME_out`` on this machine.
-
-    Args:
-        library: the core.
-        plan: of the problem.
-        generated: functions of the problem.
-        options: of the method; None for the warm mode alone.
-        name: of the export.
-    """
+    """Return the values of the words in the templates; ``options`` None for the warm mode alone."""
     data, upper, cold = plan.data, name.upper(), options is not None
     n, m, p, J = data.n_x, max(1, data.n_g), max(1, data.n_p), max(1, data.nnz_J)
+    # memory, input and output: bytes of NAME_memory, NAME_in, NAME_out on this machine.
     own, doubles, ints = 0, *sizes_by(library.hybrid_sqp_memory, 2, data)
     if options is not None:
         own, doubles, ints = sizes_by(library.hybrid_solve_memory, 3, data, options)
+    # C has no arrays of length zero.
     own, doubles, ints = -(-own // ct.sizeof(ct.c_double)), max(1, doubles), max(1, ints)
 
+    # The structure of NAME.h once more: ctypes pads and aligns as the compiler does.
     class Memory(ct.Structure):
         _fields_ = (
             ("own", ct.c_double * own),

@@ -10,18 +10,18 @@ import casadi as ca
 from casadi_hybrid.core.evaluation.operations import name_of
 from casadi_hybrid.utils.errors import InputError
 
+# Headers that an export includes.
 HEADERS = ("math.h", "string.h", "float.h")
-"""Headers that an export includes."""
 _PRINTS = tuple(
     getattr(ca, name) for name in ("OP_PRINTME", "OP_MONITOR", "OP_DUMP") if hasattr(ca, name)
 )  # CasADi 3.7 has no OP_DUMP
+# Functions known by their class; CasADi itself refuses others.
 _FOREIGN = {
     "GenericExternal": "the external function {}",
     "External": "the external function {}",
     "CallbackInternal": "{}, which is Python code (a ca.Callback)",
     "ThreadMap": "the map {} over threads",
 }
-"""Functions known by their class; CasADi itself refuses others."""
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 _OPENMP = re.compile(r"^[ \t]*#pragma omp [^\n]*\n", re.MULTILINE)
 _ERFINV = re.compile(r"\berfinv\s*\(")
@@ -67,10 +67,8 @@ def refuse_foreign(functions: Iterable[ca.Function]) -> None:
 
 
 def with_own(text: str, name: str) -> str:
-    """Add ``erfinv``, which C99 lacks, by CasADi's formula, and remove pragmas of OpenMP.
-
-    A map without its pragma is a loop with the same numbers; an unknown pragma causes a warning.
-    """
+    """Add ``erfinv``, which C99 lacks, by CasADi's formula, and remove pragmas of OpenMP."""
+    # A map without its pragma is a loop with the same numbers; an unknown pragma warns.
     text = _OPENMP.sub("", text)
     erfinv = f"{name}_erfinv"
     changed, count = _ERFINV.subn(f"{erfinv}(", text)
@@ -78,12 +76,7 @@ def with_own(text: str, name: str) -> str:
 
 
 def refuse_unwritten(text: str, functions: Iterable[ca.Function]) -> None:
-    """Refuse a text that includes other headers; name the operation that prints, if there is one.
-
-    Args:
-        text: C that CasADi wrote for the functions.
-        functions: the functions.
-    """
+    """Refuse C that includes other headers; name the operation that prints, if there is one."""
     headers = set(_INCLUDE.findall(text)) - set(HEADERS)
     if headers:
         _refuse(

@@ -1,7 +1,4 @@
-"""The functions of a problem in parts: code once for equal parts, and tables of their indices.
-
-:mod:`casadi_hybrid.core.evaluation` finds the parts, as for compiled functions.
-"""
+"""The functions of a problem in parts: code once for equal parts, and tables of their indices."""
 
 from __future__ import annotations
 
@@ -35,14 +32,8 @@ _TITLES = {"first": "x, p -> f, grad f, g, J", "second": "x, lam_g, p -> the Hes
 
 
 def parts_text(staged: Sequence[InParts], name: str) -> tuple[str, int]:
-    """Both functions as one C file, and the length of their work array.
-
-    The file has ``NAME_first`` and ``NAME_second``, with consecutive outputs behind ``res[0]``.
-
-    Args:
-        staged: the first function and the Hessian.
-        name: prefix of external names.
-    """
+    """Return both functions as one C file, and the length of their work array."""
+    # Equal parts have equal text, whichever function they are of. Sorted: the same file each time.
     texts = sorted(set().union(*(function.texts for function in staged)))
     kinds = {text: f"part_{k}" for k, text in enumerate(texts)}
     parts = [_HEAD.format(name=name), *(_kind(text, kind) for text, kind in kinds.items())]
@@ -50,6 +41,7 @@ def parts_text(staged: Sequence[InParts], name: str) -> tuple[str, int]:
     for title, function in zip(_TITLES, staged, strict=True):
         text, size = _function(name, title, function, kinds)
         parts.append(text)
+        # The two functions are never evaluated at once: one work array serves both.
         room = max(room, size)
     return "\n".join(parts), room
 
@@ -64,6 +56,7 @@ def _function(name: str, word: str, parts: InParts, kinds: Mapping[str, str]) ->
     begin = 0
     for i, count in enumerate(parts.sizes):
         if count:
+            # v begins with the inputs, then the constants; the results of parts follow.
             lines.append(f"memcpy(v + {begin}, arg[{i}], {count} * sizeof *v);")
         begin += count
     if parts.constants.size:

@@ -29,6 +29,7 @@ def number(value: float) -> str:
         return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "-INFINITY"
+    # repr reads back to the same double; C99 needs no hexadecimal floats for it.
     return repr(value)
 
 
@@ -74,15 +75,8 @@ def fields(
 
 
 def plan_text(plan: Plan, name: str) -> tuple[str, int]:
-    """The plan as C: a table for each array, and the structure that points to them.
-
-    Args:
-        plan: the plan that the core reads.
-        name: of the problem.
-
-    Returns:
-        The text, and the bytes of the tables and the structure with pointers of eight bytes.
-    """
+    """Return the plan as C, and the bytes of its tables and structure (64-bit pointers)."""
+    # The structure has addresses: each is looked up among the arrays and written as a name.
     arrays = {array.ctypes.data: array for array in plan.arrays}
     names: dict[int, str] = {}  # a table has the name of the first field that points to it
 

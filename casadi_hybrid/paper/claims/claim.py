@@ -116,6 +116,7 @@ def attempted(make: Callable[..., Claim], *arguments: Any, **options: Any) -> Cl
         return make(*arguments, **options)
     except Exception as error:  # noqa: BLE001, the other claims still run
         name = make.__name__.replace("_", " ")
+        # A trap: the first word of a docstring says if it is a counter-example.
         against = (make.__doc__ or "").startswith("Counter-example")
         detail = f"{type(error).__name__}: {error}"
         return Claim(name, "not computed", (("failed", np.nan),), 0.0, against, detail)
@@ -187,6 +188,7 @@ def follow(setup: Setup, iteration: Iteration) -> IterationHistory:
         last = progress.t >= setup.iterations
         return diverged(progress, DIVERGED) or (StopReason.ITERATION_LIMIT if last else None)
 
+    # No residual test: claims compare all T steps, also those at a solution.
     recorder = IterationRecorder()
     start = Start(setup.x0, setup.dual, setup.x_prev)
     outcome = iterate(setup.oracle(), iteration, start, stop, Tolerances(), [recorder.see])

@@ -55,6 +55,7 @@ def local_cases(n: int, m: int, models: int = 12, seed: int = 0) -> Iterator[Loc
         condition = CONDITIONS[k % len(CONDITIONS)]
         U = np.linalg.qr(rng.standard_normal((m, r)))[0]
         V = np.linalg.qr(rng.standard_normal((n, r)))[0]
+        # Singular values from NORM_B to NORM_B/condition in equal ratios.
         B = NORM_B * (U * condition ** -np.linspace(0.0, 1.0, r)) @ V.T
         S, W = rng.standard_normal((n, n)), rng.standard_normal((m, m))
         R = W @ W.T / m + 0.1 * np.eye(m)
@@ -188,6 +189,7 @@ def weights_of_other_metrics() -> Measured:
 
     A_M = 0.35 diag(1, 100), B = diag(1, ⅓)Qᵀ, Q a rotation by 45°. Deviation: max rate/(2τ) − 1.
     """
+    # R = B⁻ᵀ diag(1, 100) B⁻¹ makes BᵀRB = diag(1, 100), not aligned with BᵀB.
     Q = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
     B = np.diag([1.0, 1.0 / 3.0]) @ Q.T
     inverse = np.linalg.inv(B)
@@ -214,6 +216,7 @@ def cancellation_norm(n: int = 3, m: int = 5, models: int = 12, seed: int = 0) -
             attained.append(abs(size / pinv - 1))
     deviations = {"over": max(over), "attained": max(attained)}
     if len(sizes) > 1 and n > 1:
+        # ‖C_can‖ ∝ κ_B²: the slope in logarithms.
         exponent = np.polyfit(np.log(list(sizes)), np.log(list(sizes.values())), 1)[0]
         deviations["square"] = abs(float(exponent) - 2)
     return f"n={n} m={m} {models} models", deviations
@@ -228,6 +231,7 @@ def optimal_split(case: LocalCase) -> dict[str, float]:
     """
     d, norm_B = case.design(plain=True), case.model.norm_B
     balance = np.sqrt(d.a_d * KAPPA.kappa_p / d.a_x) / norm_B
+    # The second value is a lower bound of s, so 1/s is an upper bound of any split's η_x.
     eta_x = min(balance, 1.0 / rules.least_restriction(case.model, d.M, KAPPA)[1])
     best = min(d.a_x * eta_x, d.a_d * KAPPA.kappa_p / (eta_x * norm_B**2))
     return {"gain": best / _margin(d) - 1}
@@ -280,6 +284,7 @@ def _rate_over_margin(case: LocalCase, design: rules.Design) -> list[float]:
     ratios = []
     for s in np.geomspace(1e-3, 1e3, 25):
         r = s * design.a_x / design.a_d
+        # S_M(r): the flow dx/dt = −A_M x − Bᵀπ, dπ/dt = r B x, the law's limit of small steps.
         S = np.block([[-A, -B.T], [r * B, np.zeros((len(B), len(B)))]])
         ratios.append(-float(np.linalg.eigvals(S).real.max()) / min(design.a_x, design.a_d * r))
     return ratios

@@ -31,6 +31,7 @@ def shared_noise(setup: Setup, seed: int) -> Disturbance:
     The factor on h makes the noise depend on the point, as the theorem allows.
     """
     rng = np.random.default_rng(seed)
+    # For t = −1, 0, …, T.
     rows = setup.iterations + 2
     xi = NOISE * rng.standard_normal((rows, setup.problem.n))
     zeta = NOISE * rng.standard_normal((rows, setup.problem.m))
@@ -117,6 +118,7 @@ def _memory_pair(
     setup: Setup, C1: Matrix, C2: Matrix, noise: Disturbance
 ) -> tuple[IterationHistory, IterationHistory]:
     """Run ALG(C₁ + C₂, 0) from λ_0, and ALG(C₁, C₂) from μ_0."""
+    # λ_0 is μ_0 of the run without a memory; the other starts at μ_0 = λ_0 + C₂h(x_{−1}).
     options: dict[str, Any] = {"dual_start": "multipliers", "disturb": noise}
     full = run_of(setup, (C1 + C2, np.zeros_like(C2)), **options)
     return full, run_of(setup.start_moved(C2), (C1, C2), **options)

@@ -50,6 +50,7 @@ STIFF_STRENGTHS = np.unique(np.concatenate([np.logspace(0, 3, 31), np.arange(1.0
 def local_jacobian(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> Matrix:
     """Return J_AL(η_x, η_d; M) as printed: (n+m)×(n+m), in the variables (x_t, π_{t+1})."""
     n, m = H.shape[0], B.shape[0]
+    # x⁺ = E x − η_x Bᵀπ⁺, and the next π⁺ reads h at x⁺: hence E in the second row.
     E = np.eye(n) - eta_x * (H + B.T @ M @ B)
     return np.block([[E, -eta_x * B.T], [eta_d * B @ E, np.eye(m) - eta_x * eta_d * B @ B.T]])
 
@@ -64,6 +65,7 @@ def local_gap(H: Matrix, B: Matrix, M: Matrix, eta_x: float, eta_d: float) -> fl
 
     J_AL itself has the eigenvalue 1 for each of the m − rank(B) directions with Bᵀδ = 0.
     """
+    # On the range of B only: a redundant row has the eigenvalue 1, which moves nothing.
     U = LocalModel(H, B).jacobian.U
     return spectral_gap(local_jacobian(H, U.T @ B, U.T @ M @ U, eta_x, eta_d))
 
@@ -151,6 +153,7 @@ def mode_gap(a: ArrayLike, b: ArrayLike, eta_x: ArrayLike, eta_d: ArrayLike) -> 
 def margin_rate(a: ArrayLike, b: ArrayLike, r: ArrayLike) -> Array:
     """Return α_M(r) = −max Re spec [−a, −b; rb, 0] of a mode, for a > 0 and r = η_d/η_x > 0."""
     a, s = np.broadcast_arrays(np.asarray(a, dtype=np.float64), np.multiply(r, np.square(b)))
+    # −λ = (a − √(a² − 4s))/2 = 2s/(a + √…), without cancellation.
     root = np.sqrt(np.maximum(a * a - 4 * s, 0.0))
     return np.asarray(np.where(a * a > 4 * s, 2 * s / (a + root), 0.5 * a))
 
@@ -220,6 +223,7 @@ def stiffness_example(
 
     def best(C: Array, c: Array) -> BestGap:
         strong, weak = (entry * c[:, None, None] for entry in C)
+        # The example decouples: the gap is the lesser of its two modes.
         gaps = _two_modes(strong, weak, etas[:, None], etas[None, :])
         k, i, j = np.unravel_index(np.argmax(gaps), gaps.shape)
         return BestGap(*(float(value) for value in (gaps[k, i, j], c[k], etas[i], etas[j])))
@@ -315,6 +319,7 @@ def _order(a: float, b: float, s: float) -> float:
     """Return the order of |gap − η_x α_M(r)| at r = s a²/b²."""
     eta_x = np.array([1e-3, 5e-4]) / positive(a, "a")
     r = s * (a / positive(b, "b")) ** 2
+    # Halving η_x divides an error of order p by 2ᵖ.
     error = np.abs(mode_gap(a, b, eta_x, r * eta_x) - eta_x * margin_rate(a, b, r))
     return float(np.log2(error[0] / error[1]))
 

@@ -70,6 +70,7 @@ def check_shape(
 
 def setup_of(instance: Instance, rng: np.random.Generator, iterations: int = 200) -> Setup:
     """Return a setup from the instance's start, with x_{−1} ≠ x_0."""
+    # With x_{−1} = x_0 an unmatched memory at the start would not show.
     x_prev = instance.x0 + 0.05 * rng.standard_normal(instance.problem.n)
     start = (instance.x0, instance.multipliers0, x_prev)
     return Setup(instance.problem, *start, ETA_X, ETA_D, iterations)
@@ -163,6 +164,7 @@ def _noise(setup: Setup, M: Matrix, rng: np.random.Generator, seed: int) -> Iter
     noisy = range(len(M) // 2)
     visible = rng.standard_normal(M.shape)
     blind = visible.copy()
+    # C₂P_n = 0: the memory does not see the noisy coordinates.
     blind[:, noisy] = 0
     yield attempted(noise.equivalence_under_memory_noise, setup, M - blind, blind, noisy, seed=seed)
     yield attempted(noise.visible_memory_noise, setup, M - visible, visible, noisy, seed=seed)

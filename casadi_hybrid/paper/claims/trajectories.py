@@ -91,6 +91,7 @@ def theorem_equivalence(setup: Setup, C: Matrix, Omega: Matrix) -> Measured:
     from ν_0 with ``dual_start="effective"``.
     """
     C, Omega = setup.square(C, "C"), setup.square(Omega, "Omega")
+    # ν_0 = μ_0 + C h(x_{−1}), the theorem's matching start.
     nu0 = setup.start_moved(C)
     hybrid = run_of(setup, (C, Omega), dual_start="multipliers")
     pure = run_of(nu0, (np.zeros_like(C), C + Omega), dual_start="multipliers")
@@ -177,6 +178,7 @@ def gradient_run(setup: Setup, C: Matrix) -> tuple[Matrix, Matrix]:
     slopes = ca.Function("slopes", [x, mu], [ca.gradient(L, x), ca.gradient(L, mu)])
     points, duals = [setup.x0], [setup.dual]
     for t in range(setup.iterations):
+        # μ first, and x by the new μ: the alternating form of the law.
         rise = slopes(points[-1], duals[-1])[1].full().ravel()
         duals.append(duals[-1] + apply(_at(setup.eta_d, t), rise))
         slope = slopes(points[-1], duals[-1])[0].full().ravel()
@@ -205,6 +207,7 @@ class _OneStep(rules.StepRule):
     def choose(
         self, model: rules.LocalModel, candidate: Candidate, a_x: float, a_d: float
     ) -> Steps:
+        # S1 of C_aug = M, whatever the split: steps that no split changes.
         M = candidate.C_aug + candidate.C_opt
         pure = Candidate(candidate.alpha, 1.0, M, np.zeros_like(M))
         return rules.StepRule.choose(self, model, pure, a_x, a_d)
@@ -275,6 +278,7 @@ def require_one_sum(setup: Setup, splits: Sequence[Pair]) -> None:
     times = setup.iterations if any(callable(part) for pair in splits for part in pair) else 1
     for t in range(times):
         sums = [sum(setup.square(_at(part, t), "a channel") for part in pair) for pair in splits]
+        # Sums of floats: equal up to rounding.
         size = 1e-9 * max(1.0, float(np.abs(sums[0]).max()))
         for i, M in enumerate(sums):
             if np.abs(M - sums[0]).max() > size:

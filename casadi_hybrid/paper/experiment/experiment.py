@@ -98,37 +98,26 @@ def _missing() -> Series:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """One method on one instance.
-
-    Attributes:
-        method, condition, seed: key of the method, and the instance.
-        hits: first t ≤ 200 with ‖x_t − x*‖ ≤ each of :data:`THRESHOLDS`, or None.
-        norm_M: max_t ‖M_t‖₂ within the budget, NaN for methods without a design.
-        stop: name of the reason to stop within the budget, or ``"ITERATION_LIMIT"``.
-        errors: ‖x_t − x*‖ for t = 0 … 200; after the end of the run its last value.
-        feasibility, stationarity: ‖h(x_t)‖₂ and ‖∇f(x_t) + J_h(x_t)ᵀμ_t‖₂ likewise.
-        effective: stationarity with ν_t in place of μ_t.
-        steps: steps of the whole run.
-        over_budget: True if the run ended within the budget because ‖M_t‖₂ had to exceed M_max.
-        longest: ‖x_t − x*‖ at t = 1,500, or at the end of a run that settled or ended before; NaN
-            without a crossing, None for a run that is not followed.
-        failure: message of an error in the computation itself, else empty.
-    """
+    """One method on one instance."""
 
     method: str
     condition: float
     seed: int
+    # First t ≤ 200 with ‖x_t − x*‖ ≤ each of THRESHOLDS, or None.
     hits: tuple[int | None, ...] = (None,) * len(THRESHOLDS)
-    norm_M: float = np.nan
-    stop: str = "FAILED"
+    norm_M: float = np.nan  # max_t ‖M_t‖₂ within the budget, NaN without a design
+    stop: str = "FAILED"  # reason to stop within the budget, or ITERATION_LIMIT
+    # For t = 0 … 200, after the end of the run the last value: ‖x_t − x*‖, ‖h‖₂,
+    # ‖∇f + J_hᵀμ_t‖₂, and the same with ν_t.
     errors: Series = field(default_factory=_missing)
     feasibility: Series = field(default_factory=_missing)
     stationarity: Series = field(default_factory=_missing)
     effective: Series = field(default_factory=_missing)
-    steps: int = 0
-    over_budget: bool = False
+    steps: int = 0  # of the whole run
+    over_budget: bool = False  # ended within the budget, as ‖M_t‖₂ had to exceed M_max
+    # ‖x_t − x*‖ at t = 1,500 or at an earlier end; NaN without a crossing, None if not followed.
     longest: float | None = None
-    failure: str = ""
+    failure: str = ""  # error in the computation itself
 
     @property
     def hit(self) -> int | None:
@@ -158,10 +147,7 @@ class Run:
 
 
 def run_method(method: PaperMethod, instance: Instance, *, follow: bool = False) -> Run:
-    """Run one method on one instance; an error of any kind makes a failed run.
-
-    ``follow``: go on to 1,500 steps if the run has crossed within the budget.
-    """
+    """Run one method on one instance; an error of any kind makes a failed run."""
     try:
         return _run(method, instance, follow)
     except Exception as error:  # noqa: BLE001 - one cell may fail, the tables may not
@@ -192,6 +178,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     def stop(progress: IterationProgress) -> StopReason | None:
         if len(distances) >= IN_A_ROW and max(distances[-IN_A_ROW:]) <= SETTLED:
             return StopReason.TARGET_REACHED
+        # follow: a run that has crossed goes on to 1,500 steps.
         unfinished = progress.t < BUDGET or (follow and progress.t < LONG and crossed())
         return None if unfinished else StopReason.ITERATION_LIMIT
 
@@ -202,6 +189,7 @@ def _run(method: PaperMethod, instance: Instance, follow: bool) -> Run:
     if not rows:  # the rule failed at the start
         oracle = Oracle(instance.problem.functions, np.zeros(0))
         record(start_progress(oracle, Start(x0, dual)))
+    # After its end a run keeps its last values.
     rows += rows[-1:] * (BUDGET + 1 - len(rows))
     errors, feasibility, stationarity, effective, norms = np.array(rows).T
     within = result.iterations < BUDGET

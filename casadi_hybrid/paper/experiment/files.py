@@ -71,6 +71,7 @@ def courses(runs: Sequence[Run], name: str) -> NDArray[np.float64]:
     """Return one series of all runs, a row for each; +∞ after the end of a run that broke off."""
     series = np.array([getattr(run, name) for run in runs])
     for row, run in zip(series, runs, strict=True):
+        # +∞ ranks behind every number in a median.
         if run.broke_off:
             row[run.steps + 1 :] = np.inf
     return series

@@ -10,8 +10,8 @@ from casadi_hybrid.paper.experiment.generator import FITTED
 from casadi_hybrid.paper.rules import DesignRule, GridSplit, StepRule
 from casadi_hybrid.utils.output.text import aligned
 
+# The seeds on which constants were fitted. They are not known to be the paper's.
 SEEDS = tuple(range(5))
-"""The seeds on which constants were fitted. They are not known to be the paper's."""
 _DRAWN = {
     "eps_nl": "ε_nl, strength of the nonlinear part of h",
     "spread": "x* / standard normal",

@@ -116,6 +116,7 @@ def make_instance(
 
     # From 1 to 1/κ in equal ratios: (1, κ^−½, κ^−1) for r = 3, as in the paper.
     B_star = (U * level ** -np.linspace(0.0, 1.0, r)) @ V.T
+    # Indefinite by default: the curvature that a correction has to cancel.
     H0 = (Q * np.resize(recipe.curvature, n)) @ Q.T
     x = ca.SX.sym("x", n)
     h = ca.mtimes(B_star, x - x_star) + recipe.eps_nl * ca.mtimes(A, phi(x - x_star))
@@ -123,6 +124,7 @@ def make_instance(
     if m < n:
         smooth += c[2] * ca.sumsqr(x**2)
         curvature = value_at(ca.hessian(smooth + ca.dot(mu_star, h), x)[0], x, x_star)
+        # Second-order sufficiency: ZᵀH(x*, μ*)Z ≻ 0 on ker B*.
         H0 = H0 + lift_on(null_space(B_star), H0 + curvature)
     # Stationarity at (x*, μ*).
     q = -H0 @ x_star - value_at(ca.gradient(smooth, x), x, x_star).ravel() - B_star.T @ mu_star
@@ -159,6 +161,7 @@ def _varphi(x: Any, c: Vector) -> Any:
 
 def lift_on(Z: Matrix, hessian: Matrix) -> Matrix:
     """Return the matrix that, added to H, turns the eigenvalues e of ZᵀHZ into max(|e|, ½)."""
+    # |e| keeps the size of a curvature, ½ keeps x* isolated.
     values, vectors = np.linalg.eigh(Z.T @ hessian @ Z)
     W = Z @ vectors
     return np.asarray((W * (np.maximum(np.abs(values), 0.5) - values)) @ W.T)

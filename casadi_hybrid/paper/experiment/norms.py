@@ -17,8 +17,8 @@ from casadi_hybrid.paper.experiment.generator import make_instance
 from casadi_hybrid.paper.rules.spectra import symmetric_norm
 from casadi_hybrid.problem.oracle import Oracle
 
+# Medians over instances of 2-norms at (x*, μ*), and shares of instances, by condition level.
 Norms = dict[float, dict[str, float]]
-"""Medians over instances of 2-norms at (x*, μ*), and shares of instances, by condition level."""
 _MEDIANS = ("‖C_can‖", "‖H‖‖B†‖²", "‖M‖ closed", "‖M‖ partial", "least ‖M‖")
 RATIO, ZEROS = "largest ‖C_can‖/(‖H‖‖B†‖²)", "zero eigenvalues of S_M"
 
@@ -62,6 +62,7 @@ def _measure(condition: float, seed: int, shape: tuple[int, int]) -> tuple[float
         symmetric_norm(full.cancel(model, delta).C),
         symmetric_norm(H) * float(np.linalg.norm(model.pinv, 2)) ** 2,
         *(symmetric_norm(total(cancellation)) for cancellation in cancellations),
+        # m > n: Bᵀ has a kernel, and with it S_M zero eigenvalues.
         float(np.sum(np.abs(np.linalg.eigvals(S_M)) <= 1e-9)),
     )
 
@@ -70,6 +71,7 @@ def power(conditions: Sequence[float], values: Sequence[float]) -> float:
     """Return the slope of log(value) against log κ by least squares; NaN for one level."""
     if len(conditions) < 2:
         return np.nan
+    # v = a κᵖ is a line of slope p in logarithms.
     return float(np.polyfit(np.log(conditions), np.log(values), 1)[0])
 
 

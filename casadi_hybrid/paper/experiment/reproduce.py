@@ -47,19 +47,13 @@ instances on, the draws of one level repeat those of the next."""
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """All runs, by method, level and seed.
-
-    Attributes:
-        instances, shape: number of instances for each level, and (n, m).
-        norms: norms at x* by level; empty if they could not be computed.
-        unwritten: reason why runs are missing in the record; empty if none is.
-    """
+    """All runs, by method, level and seed."""
 
     runs: tuple[Run, ...]
-    instances: int
-    shape: tuple[int, int]
-    norms: Norms
-    unwritten: str = ""
+    instances: int  # for each level
+    shape: tuple[int, int]  # (n, m)
+    norms: Norms  # at x* by level; empty if they could not be computed
+    unwritten: str = ""  # why runs are missing in the record
 
     @cached_property
     def fitted(self) -> Summary:
@@ -198,6 +192,7 @@ def reproduce(
         InputError: for a folder that cannot be written to, is in use, or holds another study.
         Unfinished: by Ctrl-C, with the reproduction of the instances that are done.
     """
+    # Seeds outside: an interrupted call has all levels of the first instances.
     keys = [(float(c), seed, *shape) for seed in range(instances) for c in conditions]
 
     def reproduction(groups: dict[Any, list[Run]], unwritten: str) -> Reproduction:

@@ -25,28 +25,18 @@ DRAWS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One method at one condition level.
-
-    Attributes:
-        runs, hits: number of runs; first t with ‖x_t − x*‖ ≤ 1e-3 by seed, of runs that cross.
-        norms: max_t ‖M_t‖₂ of the runs with at least one design.
-        over_budget: seeds of the runs that ended because ‖M_t‖₂ had to exceed M_max.
-        below_at_200: number of runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200.
-        never_left: number of runs with ‖x_t − x*‖ ≤ 1e-3 from the crossing to t = 200.
-        followed: number of runs that were followed to 1,500 steps after a crossing.
-        below_at_1500: number of followed runs that crossed and end with ‖x − x*‖ ≤ 1e-3.
-        failure: error of a run that could not be computed, else empty.
-    """
+    """One method at one condition level."""
 
     runs: int
+    # First t with ‖x_t − x*‖ ≤ 1e-3 by seed, of runs that cross.
     hits: Mapping[int, float]
-    norms: tuple[float, ...] = ()
-    over_budget: tuple[int, ...] = ()
-    below_at_200: int = 0
-    never_left: int = 0
-    followed: int = 0
-    below_at_1500: int = 0
-    failure: str = ""
+    norms: tuple[float, ...] = ()  # max_t ‖M_t‖₂ of runs with a design
+    over_budget: tuple[int, ...] = ()  # seeds of runs that M_max ended
+    below_at_200: int = 0  # runs with ‖x_t − x*‖ ≤ 1e-3 at t = 200
+    never_left: int = 0  # runs below 1e-3 from the crossing to t = 200
+    followed: int = 0  # runs followed to 1,500 steps after a crossing
+    below_at_1500: int = 0  # followed runs that crossed and end below 1e-3
+    failure: str = ""  # error of a run that could not be computed
 
     @property
     def successes(self) -> int:
@@ -134,6 +124,7 @@ def count_chance(says: int, successes: int, runs: int) -> float:
 
 def median_chance(says: float, numbers: Sequence[float]) -> float:
     """Return twice the chance that the median of five draws lies beyond ``says``, at most 1."""
+    # A fixed seed: the table is the same each time.
     draws = np.random.default_rng(0).choice(np.asarray(numbers), size=(DRAWS, FIVE))
     medians = np.median(draws, axis=1)
     return float(min(1.0, 2.0 * min(np.mean(medians <= says), np.mean(medians >= says))))
@@ -210,10 +201,7 @@ _TABLES = (
 
 
 def text_tables(summary: Summary, *, compare: bool, chances: bool = False) -> str:
-    """Return the paper's three tables, and further ones, as aligned text.
-
-    ``compare`` adds the printed number in brackets, ``chances`` its chance.
-    """
+    """Return the tables as text, with the printed numbers (``compare``) and their chances."""
     n = max(cell.runs for row in summary.values() for cell in row.values())
     levels = sorted({c for row in summary.values() for c in row})
     lines: list[str] = []

@@ -31,8 +31,8 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
     "≥": operator.ge,
     "within a factor of": lambda value, factor: 1 / factor <= value <= factor,
 }
+# The cells of one level by method.
 Level = Callable[[str], Cell]
-"""The cells of one level by method."""
 
 
 def printed_cells() -> Summary:
@@ -56,12 +56,14 @@ def hit_over(one: Cell, two: Cell) -> float:
     both = one.hits.keys() & two.hits.keys()
     if not both or 2 * len(both) < one.runs:
         return np.nan
+    # On the same instances: a method that fails on the hard ones would look fast.
     medians = [float(np.median([cell.hits[seed] for seed in both])) for cell in (one, two)]
     return medians[0] / medians[1]
 
 
 def ended(cell: Cell) -> float:
     """Return the share of the norm budget in runs that do not cross; NaN without a design."""
+    # Zero missed runs: no share, NaN.
     missed = cell.runs - cell.successes if cell.norms or cell.over_budget else 0
     return len(set(cell.over_budget) - cell.hits.keys()) / (missed or np.nan)
 
@@ -79,19 +81,13 @@ class Judged(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A statement of the paper, and a statistic that keeps its threshold if it holds.
-
-    Attributes:
-        words, statistic, levels: the statement, the measured quantity, and the condition levels.
-        threshold: a key of :data:`RELATIONS` and a number.
-        measure: statistic of the cells and the norms of a level; NaN if undefined.
-        note: remark on the statistic.
-    """
+    """A statement of the paper, and a statistic that keeps its threshold if it holds."""
 
     words: str
-    statistic: str
-    threshold: str
+    statistic: str  # the measured quantity, in words
+    threshold: str  # a key of RELATIONS and a number
     levels: tuple[int, ...]
+    # Statistic of the cells and the norms of a level; NaN if undefined.
     measure: Callable[[Level, dict[str, float]], float]
     note: str = ""
 
@@ -108,6 +104,7 @@ class Statement(NamedTuple):
         figures = {}
         for c in self.levels:
             value = float(self.measure(partial(cell, c), norms.get(c, {})))
+            # A level without a figure neither supports nor refutes.
             if not np.isnan(value):
                 figures[f"{c}"] = value
         missed = [c for c, v in figures.items() if not RELATIONS[relation](v, float(number))]
@@ -253,6 +250,7 @@ def contradictions(summary: Summary, norms: Norms) -> list[str]:
         if c in ONE_METHOD:
             differ = len(dict(weighted.hits.items() ^ summary["closed-u"][c].hits.items()))
             same.append(f"at {c:g} in {weighted.runs - differ} of {weighted.runs}")
+    # By its caption table 2 has a dash where fewer than half cross.
     dashes = [
         f"{LABELS[key]} {hit:g} at {c}, {printed.SUCCESS[key][c]} of {FIVE}"
         for key, row in printed.HITS.items()

@@ -34,6 +34,7 @@ def residuals_at(at: Evaluation, multipliers: Vector) -> Residuals:
     """Residuals ‖h‖_∞ and ‖∇f + J_hᵀλ‖_∞ beyond rounding, from the functions at x."""
     sizes = np.abs(at.B)
     with np.errstate(over="ignore", invalid="ignore"):
+        # Sizes of the summands of h and of ∇ₓL: differences below their rounding count as zero.
         terms_of_h = sizes @ np.abs(at.x) + np.abs(at.h)
         pulls = sizes.T @ np.abs(multipliers)
     h = counted_violation(at.h, terms_of_h)

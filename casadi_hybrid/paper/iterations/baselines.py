@@ -30,6 +30,7 @@ class _Baseline(Iteration):
 
     def step(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[State, None]:
         """Take one step; there is no correction, so π = ν = μ."""
+        # Without an optimistic memory π, μ and ν are one vector.
         x, mu, *carry = self._next(oracle, state, at)
         return State(x, mu, state.memory, mu, state.t + 1, tuple(carry)), None
 
@@ -76,6 +77,7 @@ class OptimisticGradient(_Baseline):
         return replace(start.state, carry=(_force(before, start.multipliers), before.h))
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        # −F's dual part is h: the sign of descent in x and ascent in μ.
         force, (force_before, h_before) = _force(at, state.mu), state.carry
         x = state.x - self.eta * (2 * force - force_before)
         return x, state.mu + self.eta * (2 * at.h - h_before), force, at.h
@@ -89,6 +91,7 @@ class Extragradient(_Baseline):
     label: str = "EG"
 
     def _next(self, oracle: Oracle, state: State, at: Evaluation) -> tuple[Vector, ...]:
+        # z̃ has its own gradient and Jacobian, hence the second evaluation.
         middle = oracle.first(state.x - self.eta * _force(at, state.mu))
         x = state.x - self.eta * _force(middle, state.mu + self.eta * at.h)
         return x, state.mu + self.eta * middle.h

@@ -31,10 +31,7 @@ _REMEDY = f"use method={METHOD_NAMES[0]!r}"
 
 @dataclass(frozen=True)
 class OnEquations:
-    """One iteration of the family, or a baseline, on min f(x, p) s.t. h(x, p) = 0.
-
-    A row is an equation where lbg = ubg; h is the row minus that number.
-    """
+    """One iteration of the family, or a baseline, on min f(x, p) s.t. h(x, p) = 0."""
 
     iteration: Iteration
     name: str
@@ -53,6 +50,7 @@ class OnEquations:
         if not problem.m:
             return f"h is empty; {who} corrects constraints: give at least one, or {_REMEDY}"
         reason = ""
+        # A row with lbg = ubg is an equation; h is the row minus this number.
         inequalities = np.flatnonzero(bounds.lbg < bounds.ubg)
         if inequalities.size:
             i = inequalities[0]
@@ -74,8 +72,10 @@ class OnEquations:
         numbers, limits = call.numbers, call.limits
 
         def stop(progress: IterationProgress) -> StopReason | None:
+            # First a solution, then failures, last the limits: the reason that says most.
             if call.callback is not None and call.callback(progress):
                 return StopReason.STOPPED_BY_USER
+            # merit: the largest residual divided by its tolerance.
             if limits.tolerances.merit(progress.residuals) <= 1:
                 return StopReason.CONVERGED
             reason = diverged(progress, limits.divergence)
@@ -109,6 +109,7 @@ class OnEquations:
         recorder: IterationRecorder,
     ) -> IterationResult:
         best, numbers, tolerances = outcome.best, call.numbers, call.limits.tolerances
+        # Without any evaluated point the result is the start, its functions unknown.
         answer = unknown_at(numbers.x0, problem)
         answer |= dict.fromkeys(("lam_g", "mu", "effective_multipliers"), numbers.lam_g0)
         if best is not None:
@@ -119,6 +120,7 @@ class OnEquations:
                 "mu": state.mu,
                 "effective_multipliers": state.effective,
                 "f": at.f,
+                # h was g − lbg.
                 "g": at.h + numbers.bounds.lbg,
                 "end": Linearization(state.x, at.gradient, at.B),
                 "residuals": residuals,
@@ -143,16 +145,14 @@ class OnEquations:
 def judge(
     at: Evaluation, residuals: Residuals, tolerances: Tolerances, multipliers: Vector
 ) -> PointStatus:
-    """Return the status of a point.
-
-    A Fritz John point has J_hᵀλ/‖λ‖ ≈ 0 for huge λ.
-    """
+    """Return the status of a point."""
     stationary = residuals.stationarity <= tolerances.stationarity
     if residuals.feasibility <= tolerances.feasibility:
         if stationary:
             return PointStatus.KKT_POINT
         size = float(np.linalg.norm(multipliers))
         pull = float(np.linalg.norm(at.B.T @ multipliers))
+        # Fritz John: J_hᵀλ/‖λ‖ ≈ 0 for huge λ, so that ∇f has no part in the limit.
         fritz_john = size > 1e6 and pull <= 1e-5 * size
         return PointStatus.FRITZ_JOHN_POINT if fritz_john else PointStatus.FEASIBLE_NOT_STATIONARY
     if _violation_is_stationary(at):
@@ -161,16 +161,13 @@ def judge(
 
 
 def _violation_is_stationary(at: Evaluation) -> bool:
-    """Return True if ‖J_hᵀh‖ ≤ max(1e-6 ‖J_h‖, 1e-9) · ‖h‖: no small step reduces the violation.
-
-    The absolute part covers a Jacobian that vanishes together with the slope of the violation,
-    as for ‖x‖² + 1 at its least point.
-    """
+    """Return True if ‖J_hᵀh‖ ≤ max(1e-6 ‖J_h‖, 1e-9)·‖h‖: no small step reduces ‖h‖."""
     steepest = largest(at.B.ravel(order="K"))
     if steepest == 0.0:
         return True
     # Scaled to entries of size one: squares of large numbers overflow.
     B, h = at.B / steepest, at.h / max(largest(at.h), 1e-300)
+    # The absolute part: J_h may vanish with the slope, as for ‖x‖² + 1 at its least point.
     slope = max(1e-6 * float(np.linalg.norm(B)), 1e-9 / steepest)
     return bool(np.linalg.norm(B.T @ h) <= slope * np.linalg.norm(h))
 

@@ -66,6 +66,7 @@ class Hybrid(Iteration):
         at = self.evaluate(oracle, state)
         before = at if start.x_prev is None else oracle.first(start.x_prev)
         h_prev = self._seen(-1, before).measured
+        # The paper leaves C_opt,−1 open: the rule's choice at the start.
         chosen = self.rule.decide(at, 0)
         augmented, memory = chosen.C_aug @ h_prev, chosen.C_opt @ h_prev
         # μ_0 from π_0 = μ_0 − C_opt h_{−1} or ν_0 = μ_0 + C_aug h_{−1}.

@@ -33,21 +33,14 @@ _FAILURES = (ArithmeticError, np.linalg.LinAlgError)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """End of a run of the loop.
-
-    Attributes:
-        reason, detail: why the loop stopped.
-        best: progress of the returned point; None if the functions failed at the start.
-        iterations, elapsed: steps taken, and their seconds.
-        error: the evaluation error that ended the run.
-    """
+    """End of a run of the loop."""
 
     reason: StopReason
     detail: str
-    best: IterationProgress | None
+    best: IterationProgress | None  # the returned point; None if the functions failed at the start
     iterations: int
     elapsed: float
-    error: EvaluationError | None = None
+    error: EvaluationError | None = None  # the one that ended the run
 
 
 def iterate(
@@ -61,9 +54,7 @@ def iterate(
     """Run an iteration until ``stop`` returns a reason.
 
     Failures of the problem's functions and of the rule, overflow too, end the loop with a reason.
-    Exceptions of observers and of ``stop`` are the caller's. Ctrl-C raises an
-    :class:`~casadi_hybrid.utils.errors.Interrupted` with the outcome. The best point is the
-    iterate with the least ``Tolerances.merit``.
+    Ctrl-C raises an :class:`~casadi_hybrid.utils.errors.Interrupted` with the outcome.
     """
     began = time.perf_counter()
     last: IterationProgress | None = None
@@ -105,8 +96,10 @@ def iterate(
             elapsed = time.perf_counter() - began
             last = IterationProgress.of(state, at, residuals, correction, elapsed)
             merit = tolerances.merit(residuals)
+            # A merit of NaN is never the least, but the first point counts whatever its merit.
             if merit < best_merit or best is None:
                 best, best_merit = last, merit
+            # Exceptions of observers and of `stop` are the caller's.
             for observe in observers:
                 observe(last)
             reason = stop(last)

@@ -13,10 +13,10 @@ from casadi_hybrid.paper.iterations.equations import OnEquations
 from casadi_hybrid.solver.methods import OF_SOLVERS, Method, refuse_unknown
 from casadi_hybrid.utils.errors import InputError
 
+# The known options, and the function that makes an iteration of them.
 Made = tuple[set[str], Callable[..., Iteration]]
-"""The known options, and the function that makes an iteration of them."""
+# Fields of a method, and of its parts, whose own fields are options of the method.
 _PARTS = {"rule", "inner", "split", "steps"}
-"""Fields of a method, and of its parts, whose own fields are options of the method."""
 
 
 def _names(part: Any) -> set[str]:

@@ -91,15 +91,12 @@ class IterationRecorder(Recorder):
 
     def history(self) -> IterationHistory:
         """Return the collected rows."""
+        # Row t has the correction that led to it; the history is by the step that leaves t.
         return IterationHistory(**self.columns(), corrections=tuple(self._corrections[1:]))
 
 
 class IterationLog:
-    """Prints one line every ``every`` iterations and repeats the header every 20 lines.
-
-    feas = ‖h‖_∞, stat = ‖∇f + J_hᵀλ‖_∞, |dx| = ‖x_t − x_{t−1}‖₂. η_x, η_d, ‖M‖ and the limit of
-    η_x belong to the step that led to the line.
-    """
+    """Prints one line every ``every`` iterations and repeats the header every 20 lines."""
 
     def __init__(self, every: int) -> None:
         self._every, self._lines = every, 0
@@ -116,6 +113,7 @@ class IterationLog:
             names = (f"{name:>{width}}" for name, width in _COLUMNS.items())
             print(f"{'iter':>6} {'objective':>14}", *names, flush=True)
         self._lines += 1
+        # ‖h‖_∞, ‖∇f + J_hᵀλ‖_∞, ‖x_t − x_{t−1}‖₂; the design is of the step that led here.
         values = [residuals.feasibility, residuals.stationarity, step]
         for name in ("eta_x", "eta_d", "norm_M"):
             value = getattr(correction, name, np.nan)

@@ -48,22 +48,21 @@ IterationTest = Callable[[IterationProgress], StopReason | None]
 
 
 def diverged(progress: IterationProgress, limit: float) -> StopReason | None:
-    """Return a reason to stop if ‖x‖_∞ or ‖μ‖_∞/max(1, ‖∇f‖_∞) exceeds ``limit``, else None.
-
-    A large x with a very negative objective and small violation is an unbounded problem, and so
-    is an objective below −1e10·limit at a feasible point. Large multipliers at a bounded x mean
-    that no multipliers exist at the limit point.
-    """
+    """Return a reason to stop if ‖x‖_∞ or ‖μ‖_∞/max(1, ‖∇f‖_∞) exceeds ``limit``, else None."""
     f, feasibility = progress.at.f, progress.residuals.feasibility
+    # A very negative objective at a feasible point, whatever the size of x.
     if f < -1e10 * limit and feasibility <= 1e-6:
         return StopReason.UNBOUNDED
     size = float(np.abs(progress.x).max())
     if size > limit:
+        # Along a ray to infinity the violation is judged relative to x.
         unbounded = feasibility <= 1e-6 * (1.0 + size) and f < -1e-3 * limit
         return StopReason.UNBOUNDED if unbounded else StopReason.DIVERGED
+    # Multipliers have the units of ∇f over h: their size is judged by ‖∇f‖.
     slope = max(1.0, float(np.abs(progress.at.gradient).max()))
     if float(np.abs(progress.state.mu).max()) <= limit * slope:
         return None
+    # Large multipliers at a bounded x: none exist at the limit point.
     return StopReason.NO_MULTIPLIERS if feasibility <= 1e-6 else StopReason.DIVERGED
 
 

@@ -82,6 +82,7 @@ class LeastNormCancellation:
         missing = delta * np.eye(model.rank) - model.schur(delta)
         g, W = symmetric_eigen(missing / np.outer(sigma, sigma))
         UW = model.jacobian.U @ W
+        # [G]₊ keeps the positive part of G: BᵀMB may exceed what is missing, never fall short.
         C = (UW * np.maximum(g, 0.0)) @ UW.T
         return Cancelled(0.5 * (C + C.T), 0.0)
 
@@ -101,5 +102,6 @@ class PartialCancellation:
     def cancel(self, model: LocalModel, delta: float) -> Cancelled:
         """Return C_can."""
         S = model.schur(delta)
+        # What is not cancelled, at most (1 − γ)·max(0, −e_min), the strength makes up.
         lowest = max(0.0, -float(symmetric_eigen(S)[0].min(initial=0.0)))
         return Cancelled(model.lift(-self.gamma * S), delta + (1.0 - self.gamma) * lowest)

@@ -92,6 +92,7 @@ class DesignRule:
 
     def design(self, model: LocalModel) -> Design:
         """Return the design for a local model (raises like :meth:`decide`)."""
+        # deficit: the curvature that C_can leaves missing; α R adds it.
         C_can, deficit = self.cancellation.cancel(model, self.strength.delta)
         # The steps need ‖B‖², which must neither underflow nor overflow.
         if not 1e-150 < model.norm_B < 1e150:
@@ -111,6 +112,7 @@ class DesignRule:
             if target.norm_M > self.M_max:
                 continue
             steps = self.steps.choose(model, candidate, target.a_x, target.a_d)
+            # The first of equal margins is kept: the order of the candidates decides.
             if best is None or steps.margin > margin * (1 + TIE):
                 chosen = candidate._asdict() | steps._asdict() | target._asdict()
                 margin = chosen.pop("margin")
@@ -128,6 +130,7 @@ class DesignRule:
         norm_M = symmetric_norm(M)
         A = model.curvature(M)
         smallest = float(symmetric_eigenvalues(A)[0])
+        # Beyond the budget a candidate is dropped, whatever its curvature.
         if norm_M <= self.M_max and smallest <= 0:
             raise DesignError(
                 f"H + BᵀMB has the eigenvalue {smallest:.3g}: the correction does not reach "

@@ -51,6 +51,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
         return np.zeros_like(M), 0.0
     # Barrier parameter 1/t; the duality gap of a centered point is rows/t.
     rows = sum(len(constant) for constant, _ in blocks)
+    # z = (s, k): the objective and the entries of K on and above the diagonal.
     z = np.zeros(1 + len(basis))
     z[0] = 2.0 * size  # feasible: C_opt = 0 needs s = size
     t = rows / size
@@ -58,6 +59,7 @@ def least_restriction(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Ma
         step, decrement = _newton(blocks, z, t)
         # The barrier is self-concordant, so a step of this length stays feasible.
         z = z + (step if decrement < 0.25 else step / (1.0 + decrement))
+        # The bound of the gap below holds near the central path.
         if decrement > _CENTERED:
             continue
         gap = (rows + np.sqrt(rows) * decrement) / t
@@ -105,20 +107,19 @@ class ClippedSplit:
 
 
 def _inequalities(model: LocalModel, M: Matrix, kappa: StepRule) -> tuple[Matrix, list[Block]]:
-    """Return s I + Σ k_i D_i + D_0 ⪰ 0 in four blocks, for C = UKUᵀ and K = Σ k_i E_i.
-
-    The values are the E_i (p×r×r) and, for each block, D_0 and the (1 + p)×size×size array of
-    I, D_1, …, D_p.
-    """
+    """Return the E_i of K = Σ k_i E_i, C = UKUᵀ, and s I + Σ k_i D_i + D_0 ⪰ 0 in four blocks."""
+    # A block: D_0 and the (1 + p)×size×size array of I, D_1, …, D_p.
     r, G = model.rank, model.jacobian.U.T @ model.B
     rows, cols = np.triu_indices(r)
     i = np.arange(rows.size)
     basis = np.zeros((rows.size, r, r))
+    # Symmetric K only: an unsymmetric part of C_opt would not lower either norm.
     basis[i, rows, cols] = basis[i, cols, rows] = 1.0
     A = model.curvature(M) / kappa.kappa_x
     augmented = G.T @ basis @ G / kappa.kappa_x
     optimistic = basis * (model.norm_B**2 / (kappa.kappa_p * kappa.kappa_omega))
     zero = np.zeros((r, r))
+    # ‖X‖₂ ≤ s for symmetric X is s I − X ⪰ 0 and s I + X ⪰ 0.
     signed = ((-A, augmented), (A, -augmented), (zero, -optimistic), (zero, optimistic))
     return basis, [(D_0, np.concatenate([np.eye(len(D_0))[None], D])) for D_0, D in signed]
 

@@ -111,8 +111,10 @@ class MatrixRule:
         model = LocalModel(at.hessian, at.B, kernel_floor=self.delta)
         M, deficit = self.cancellation.cancel(model, self.delta)
         if deficit:
+            # B⁺ᵀB⁺ = (BBᵀ)⁺ adds the deficit on range(Bᵀ) exactly.
             M = M + deficit * (model.pinv.T @ model.pinv)
         e, W = symmetric_eigen(model.curvature(M))
+        # A_M⁻¹ below would have no correct digit.
         if e[0] <= _EPS * e[-1]:
             raise DesignError(
                 f"H + BᵀMB has eigenvalues from {e[0]:.3g} to {e[-1]:.3g} after the correction and "
@@ -158,6 +160,7 @@ class WhitenedRule:
         # TB = UYᵀ without the singular values.
         white = LocalModel(at.hessian, jacobian.U @ jacobian.Y.T, self.inner.kernel_floor)
         design = self.inner.design(white)
+        # The dual of the whitened residual is T⁻¹π: its step η_d T h is η_d T² h for π.
         C_aug, C_opt, eta_d = T @ design.C_aug @ T, T @ design.C_opt @ T, design.eta_d * (T @ T)
         norm_M = symmetric_norm(C_aug + C_opt)
         return replace(design, C_aug=C_aug, C_opt=C_opt, eta_d=eta_d, norm_M=norm_M)

@@ -38,6 +38,7 @@ class _Share:
         weakest = model.metric_curvature(R) if model.rank else 0.0
         unit = R / weakest if weakest > 0 else np.zeros_like(R)  # else the strength refuses R
         # M(γ) = start + γ·slope.
+        # γ = 0 has C_can = 0.
         start = none.deficit * unit
         slope = full.C + full.deficit * unit - start
 
@@ -97,6 +98,7 @@ class BalancedSplit:
         product = kappa.kappa_p * kappa.kappa_omega
 
         def falling(theta: float) -> bool:
+            # Left of the least maximum: S3 restricts more, or S1's norm still falls.
             curvature, slope = _norm_and_slope(K, added, theta)
             return memory * (1.0 - theta) > product * curvature or slope < 0.0
 
@@ -108,6 +110,7 @@ def _norm_and_slope(A: Matrix, D: Matrix, s: float) -> tuple[float, float]:
     e, V = symmetric_eigen(A + s * D)
     upper = e[-1] >= -e[0]
     v = V[:, -1] if upper else V[:, 0]
+    # The eigenvector of the extreme eigenvalue: d/ds vᵀ(A + sD)v = vᵀDv.
     slope = float(v @ D @ v)
     return (float(e[-1]), slope) if upper else (-float(e[0]), -slope)
 

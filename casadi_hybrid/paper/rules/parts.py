@@ -156,6 +156,7 @@ class StepRule:
             limits["S3"] = self.kappa_p * self.kappa_omega / (size * beta)
         active = min(limits, key=limits.__getitem__)
         eta_x = float(limits[active])
+        # S2 as an equality: the largest η_d, which also meets S3.
         eta_d = self.kappa_p / (eta_x * beta)
         return Steps(eta_x, eta_d, min(a_x * eta_x, a_d * eta_d), active)
 

@@ -23,12 +23,10 @@ RANK_TOLERANCE = 1e-10
 
 
 def symmetric_eigen(A: Matrix, vectors: bool = True) -> tuple[Vector, Matrix]:
-    """Return eigenvalues, ascending, and eigenvectors of a symmetric matrix.
-
-    LAPACK is called directly: on small matrices NumPy's wrapper takes several times as long.
-    """
+    """Return eigenvalues, ascending, and eigenvectors of a symmetric matrix."""
     if A.shape[0] == 0:
         return np.zeros(0), np.zeros((0, 0))
+    # LAPACK directly: on small matrices NumPy's wrapper takes several times as long.
     values, W, info = lapack.dsyevd(A, compute_v=vectors)
     if info != 0:
         raise DesignError("an eigenvalue computation did not converge; the model is badly scaled")
@@ -55,6 +53,7 @@ class Jacobian:
     """
 
     def __init__(self, B: Matrix) -> None:
+        # Full matrices: the last n − r rows of Vt span ker B.
         U, sigma, Vt, info = lapack.dgesdd(B, full_matrices=1)
         if info != 0:
             raise DesignError("the singular values of the constraint Jacobian did not converge")
@@ -103,6 +102,7 @@ class LocalModel:
         values, directions = self.kernel
         if self.kernel_floor is not None:
             return np.maximum(values, self.kernel_floor)
+        # Finsler: no M makes H + BᵀMB positive definite.
         if values.size and values[0] <= 0:
             raise NotAugmentableError(float(values[0]), directions[:, 0])
         return values
@@ -130,6 +130,7 @@ class LocalModel:
         _, directions = self.kernel
         if directions.shape[1]:
             coupling = HY.T @ directions
+            # Directions of the kernel are eigenvectors of H_zz, so its inverse is a division.
             S = S - (coupling / (self.lifted_kernel - self.reachable(delta))) @ coupling.T
         return np.asarray(0.5 * (S + S.T))
 

@@ -56,6 +56,7 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Yield the units, block by block."""
+        # dict.fromkeys drops repetitions and keeps the order.
         radii = dict.fromkeys(map(float, self.radii))
         conditions = dict.fromkeys(map(float, self.conditions))
         seeds = range(self.first_seed, self.first_seed + self.seeds)

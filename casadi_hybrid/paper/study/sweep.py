@@ -112,6 +112,7 @@ def sweep(
         )
     points: list[Point] = [
         tuple(kinds[name](value) for name, value in zip(names, point, strict=True))
+        # The last argument varies fastest, as in nested loops.
         for point in product(*(dict.fromkeys(values) for values in over.values()))
     ]
     settings = {"function": function_digest(function), "results": list(outputs)}
@@ -147,6 +148,7 @@ def sweep(
 
 def _kind(name: str, values: Sequence[Any]) -> Kind:
     """Return the type of an argument's values; ``float`` for whole numbers beside others."""
+    # NumPy's scalars count as Python's: a record has the latter.
     types = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
     kinds: tuple[Kind, ...] = (bool, int, float, str)
     for kind in kinds:

@@ -23,18 +23,12 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One rule at one condition level of a block.
-
-    Attributes:
-        runs, successes: numbers of runs.
-        median_iterations: median over the successes; None without any.
-        failures: numbers of failed runs by "stop reason/point status".
-    """
+    """One rule at one condition level of a block."""
 
     runs: int
     successes: int
-    median_iterations: float | None
-    failures: Mapping[str, int]
+    median_iterations: float | None  # over the successes
+    failures: Mapping[str, int]  # by "stop reason/point status"
 
     @property
     def percent(self) -> float:

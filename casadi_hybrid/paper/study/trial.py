@@ -127,14 +127,11 @@ def run_unit(settings: Settings, unit: Unit) -> tuple[Trial, ...]:
 
 
 def succeeded(unit: Unit, hit: int | None, residuals: Residuals) -> bool:
-    """Return True for a success; NaN never is one.
-
-    Args:
-        hit: first iteration within :data:`HIT` of x*, or None.
-        residuals: at the returned point.
-    """
+    """Return True for a success; NaN never is one."""
+    # m ≥ n: the constraints determine x*, so a hit is enough; else any KKT point counts.
     if unit.by_distance:
         return hit is not None
+    # A comparison with NaN is false.
     return residuals.feasibility <= TOL and residuals.stationarity <= TOL
 
 
@@ -147,6 +144,7 @@ def _run(rule: str, settings: Settings, unit: Unit, instance: Instance) -> Trial
     elif rule in ITERATIONS and "kernel_floor" in ITERATIONS[rule][0]:
         options["kernel_floor"] = KERNEL_FLOOR
     solver = Solver(instance.problem, rule, **options)
+    # The first hit only; the run goes on by the solver's own tests.
     hits: list[int] = []
 
     def watch(progress: Progress) -> None:
