@@ -42,6 +42,7 @@ class MHE(Estimator):
       the window and one step, linearized at the window's estimate of that point (the filtering
       update; see :mod:`casadi_hybrid.control.estimation.arrival` for formulas and sources). For a
       linear model without active limits the estimate is that of the Kalman filter, for any N.
+      After a window that failed P is the prior's again.
     - ``"fixed"``: P of the prior, and m one step from the window's estimate of its first point.
     - ``"none"``: no last term, once the window has moved on.
 

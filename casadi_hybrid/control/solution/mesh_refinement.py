@@ -26,6 +26,9 @@ _AIM = 0.5
 # Largest distance of two trajectories of one kind, in changes of a state over an interval.
 _APART = 2.0
 
+# Least distance that is allowed: a constant state without an error has none, and 0 / 0 is NaN.
+_LEAST = 1e-300
+
 # Rejected meshes in a row before the refinement stops.
 _TRIES = 2
 
@@ -263,7 +266,7 @@ def _elsewhere(old: _Mesh, new: _Mesh) -> str:
     for name, (gap, rows, scale, _) in compared.items():
         # The coarse trajectory may be off by its error and by its resolution.
         allowed = _APART * np.abs(np.diff(rows)).max() + 10.0 * old.round.error * scale[:, None]
-        ratios[name] = np.abs(gap) / allowed
+        ratios[name] = np.abs(gap) / np.maximum(allowed, _LEAST)
     name = max(ratios, key=lambda name: ratios[name].max())
     entry, k = np.unravel_index(int(np.argmax(ratios[name])), ratios[name].shape)
     if not ratios[name][entry, k] > 1.0:
