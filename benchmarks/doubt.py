@@ -33,7 +33,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from peers.judge import TOLERANCE, Judge, Vector
+from peers.judge import TOLERANCE, Judge, Mask, Vector
 from problems.doubtful import EPS, FAMILIES, NAMES, Call
 
 from casadi_hybrid import Opti, Problem, Solver, nlpsol
@@ -56,7 +56,7 @@ class Doubt(Judge):
         self._problem = Problem.from_nlp({name: nlp[name] for name in "xpfg"})
 
     @staticmethod
-    def _least_squares(normals: Any, target: Vector, low: Vector, high: Vector) -> Vector:
+    def _least_squares(normals: Any, target: Vector, low: Mask, high: Mask) -> Vector:
         """Of many multipliers the least: rows that rounding alone tells apart count as one."""
         wide = np.hstack((normals, RIDGE * np.eye(len(normals))))
         return Judge._least_squares(wide, np.r_[target, np.zeros(len(normals))], low, high)
@@ -193,7 +193,7 @@ def linked(export: Any, objects: Path) -> Path:
     own = [file for file in export.files if file.startswith(export.name) and ".c" in file]
     files = [*own, "replay.c", *map(str, objects.glob("*.o"))]
     subprocess.run([*command, *files, "-lm", "-o", "replay"], cwd=export.folder, check=True)
-    return export.folder / "replay"
+    return Path(export.folder, "replay")
 
 
 def by_c(nlp: Any, calls: list[Call], objects: Path) -> Answers:

@@ -60,8 +60,7 @@ def polygon(N: int) -> Data:
     program = Program()
     r = program.variable("r", N - 1, lower=0, upper=1, start=4 * k * (N + 1 - k) / (N + 1) ** 2)
     theta = program.variable("theta", N - 1, lower=0, upper=pi, start=pi * k / N)
-    first, second = (list(part) for part in np.triu_indices(N - 1, 1))
-    first, second = [int(i) for i in first], [int(j) for j in second]
+    first, second = (part.tolist() for part in np.triu_indices(N - 1, 1))
     cosine = ca.cos(theta[second] - theta[first])
     squares = r[first] ** 2 + r[second] ** 2 - 2 * r[first] * r[second] * cosine
     program.rows(squares, -inf, 1.0)
