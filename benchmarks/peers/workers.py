@@ -18,6 +18,8 @@ from typing import Any
 from peers.cases import Case, case_named
 from peers.solvers import PEERS, claim
 
+MOST = 10**9
+"""A count of iterations beyond is memory that IPOPT has not set, where it refuses a problem."""
 CLOCKS = {
     "thread": time.thread_time, "processor": time.process_time, "wall": time.perf_counter,
 }  # fmt: skip
@@ -100,7 +102,7 @@ def solve(run: Run, case: Case, built: Callable[[], None] = lambda: None) -> Ans
     x, lam_g, lam_x = (found[key].full().ravel().tolist() for key in ("x", "lam_g", "lam_x"))
     return Answer(
         "returned", claim(stats), str(stats.get("return_status")), x, lam_g, lam_x,
-        None if count is None else int(count), building, min(times), times, memory,
+        int(count) if count is not None and 0 <= count < MOST else None, building, min(times), times, memory,
     )  # fmt: skip
 
 
