@@ -186,7 +186,7 @@ class Comparison:
         return "\n".join(lines)
 
     def _missed(self, ours: Outcomes, theirs: Outcomes) -> list[str]:
-        """Problems that they do right and we do not; a verdict is no solution where there is one."""
+        """Problems that they do right and we do not; a verdict is no answer where one is."""
         kinds = {name: one.kind for name, one in ours.items()}
         return [
             name
