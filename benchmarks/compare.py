@@ -3,9 +3,11 @@
     python benchmarks/compare.py --set hs [--solvers NAME ...] [--only TEXT ...] [--list]
     python benchmarks/compare.py --set cute pglib --folder FOLDER [--profile FILE.pdf]
 
-Sets: ``peers/cases.py``; those of files (cute, pglib) are read from a folder. Each solver runs in a
-process of its own that is ended after the time limit; options: ``peers/solvers.py``. Kinds of an
-answer: ``peers/judge.py``; a solver's own word decides nothing. Columns:
+Sets: ``peers/cases.py``. Two are read from a folder that holds their files: ``cute``, the ``.nl``
+files in the folder ``cute`` of github.com/Pyomo/pyomo-model-libraries, and ``pglib``, the grids of
+github.com/power-grid-lib/pglib-opf. Each solver runs in a process of its own that is ended after
+the time limit; options: ``peers/solvers.py``. Kinds of an answer: ``peers/judge.py``; a solver's
+own word decides nothing. Columns:
 
 * right: answers of a kind that is right for the problem, and how many of each kind;
 * least f: solved, with the least f of all solvers up to 1e-6·max(1, |f|);
