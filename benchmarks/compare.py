@@ -1,7 +1,7 @@
 """This package and CasADi's other NLP solvers on collections of problems, judged in one way.
 
     python benchmarks/compare.py --set hs [--solvers NAME ...] [--only TEXT ...] [--list]
-    python benchmarks/compare.py --set cute pglib --folder FOLDER [--profile FILE.pdf]
+    python benchmarks/compare.py --set cute --folder FOLDER [--largest KB] [--profile FILE.pdf]
 
 Sets: ``peers/cases.py``. Two are read from a folder that holds their files: ``cute``, the ``.nl``
 files in the folder ``cute`` of github.com/Pyomo/pyomo-model-libraries, and ``pglib``, the grids of

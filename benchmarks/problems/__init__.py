@@ -1,4 +1,4 @@
-"""Problems of the benchmarks: families, statements of COPS, grids; published ones are tests' data."""
+"""Problems of the benchmarks: families, statements of COPS, grids; the tests have published ones."""
 
 import sys
 from pathlib import Path
