@@ -1,4 +1,4 @@
-"""Problems of the benchmarks: families, statements of COPS, grids; the tests have published ones."""
+"""Problems of the benchmarks: families, statements of COPS, grids; others stand with the tests."""
 
 import sys
 from pathlib import Path
