@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from before_after import GROUPS, SEEDS
 from breaks import PACKAGE, ROOT, Break, copied
-from hs_peers import align
-from wheel_peers import GOOD, mean_ratio
+from peers.judge import GOOD
+from peers.report import mean_ratio, table
 
 CORE = "core/src"
 
@@ -165,14 +165,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     before = json.loads(solve(folder, None, chosen.sets).read_text())
     head = ["without", "solved with", "without", "lost", "gained", "it. (both)", "time", "scatter"]
-    table = [head]
+    rows = [head]
     for one in changes:
         after = json.loads(solve(folder, one, chosen.sets).read_text())
-        table.append(line(one.name, before, after))
-        text = align(table)
+        rows.append(line(one.name, before, after))
+        text = table(rows)
         (folder / "ablation.txt").write_text(text + "\n", encoding="utf-8")
         print(text.splitlines()[-1], flush=True)
-    print("\n" + align(table))
+    print("\n" + table(rows))
 
 
 if __name__ == "__main__":

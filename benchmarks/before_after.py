@@ -25,22 +25,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hs_peers import align
-from peers.cases import CONTROL, HOPELESS, KIN, ROOTS, SETS, TRUTH, Case, cases, moved
-from peers.judge import Judge
-from peers.workers import Worker
-from wheel_peers import GOOD, judged, mean_ratio
+from peers.cases import Case, cases, moved
+from peers.judge import GOOD, Judge, judged
+from peers.report import mean_ratio, table
+from peers.workers import Run, Worker
 
 NOISE, SEEDS = 1.0, 4
-MOVED = {"noise": ("hs", "more"), "moved": ("squares", ROOTS)}
-GROUPS = (*SETS, ROOTS, HOPELESS, TRUTH, CONTROL, *MOVED, KIN)
+MOVED = {"noise": ("hs", "more"), "moved": ("squares", "roots")}
+GROUPS = (
+    "hs", "more", "systems", "squares", "roots", "hopeless", "truth", "control", *MOVED,
+    "relatives",
+)  # fmt: skip
 SPREAD, FIFTH, FEW = 1e-6, 1.2, 5
 
 
 def problems(group: str) -> Iterator[Case]:
     """The cases of a set."""
-    for case in (case for of in MOVED.get(group, (group,)) for case in cases(of)):
-        yield from (moved(case, NOISE, k) for k in range(SEEDS)) if group in MOVED else (case,)
+    if group not in MOVED:
+        yield from cases(group)
+    for published in MOVED.get(group, ()):
+        for case in cases(published):
+            yield from (moved(case, NOISE, seed) for seed in range(SEEDS))
 
 
 def solve_all(groups: Sequence[str], limit: float) -> list[dict[str, Any]]:
@@ -48,7 +53,7 @@ def solve_all(groups: Sequence[str], limit: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for group in groups:
         judged_name, judge = "", None
-        with Worker("hybrid", limit) as worker:
+        with Worker(Run("hybrid", limit)) as worker:
             for case in problems(group):
                 name = case.name.partition("#")[0]
                 if judge is None or name != judged_name:  # the starts of a problem are in a row
@@ -75,7 +80,7 @@ def difference(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
     old = {(row["set"], row["problem"]): row for row in before}
     new = {(row["set"], row["problem"]): row for row in after}
     both = [key for key in old if key in new]
-    table = [["set", "problems", "good before", "after", "gained", "lost", "it. (both)", "time"]]
+    sets = [["set", "problems", "good before", "after", "gained", "lost", "it. (both)", "time"]]
     lines = []
     for group in dict.fromkeys(key[0] for key in both):
         keys = [key for key in both if key[0] == group]
@@ -84,14 +89,14 @@ def difference(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]
         its = [(max(b["iterations"], 1), max(a["iterations"], 1)) for a, b in shared]
         seconds = [(b["seconds"], a["seconds"]) for a, b in shared]
         counts = [len(keys), *map(len, (*good, good[1] - good[0], good[0] - good[1]))]
-        table.append([group, *map(str, counts), mean_ratio(its), mean_ratio(seconds)])
+        sets.append([group, *map(str, counts), mean_ratio(its), mean_ratio(seconds)])
     for key in both:
         a, b = old[key], new[key]
         more, fewer = max(a["iterations"], b["iterations"]), min(a["iterations"], b["iterations"])
         moved_f = abs(a["f"] - b["f"]) > SPREAD * max(1.0, abs(a["f"]))
         if a["kind"] != b["kind"] or moved_f or (more > FIFTH * fewer and more > fewer + FEW):
             lines.append([*key, *told(a), *told(b)])
-    return "\n".join([align(table), "", align(lines) if lines else "nothing has changed"])
+    return "\n".join([table(sets), "", table(lines) if lines else "nothing has changed"])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,1 +1,8 @@
-"""Every NLP solver of the CasADi wheel on the problems of the benchmarks, judged in one way."""
+"""Shared by all comparisons: one judge, one way to run a peer, one table and one profile.
+
+- :mod:`peers.cases`: the problems, by set.
+- :mod:`peers.solvers`: the peers, each with the options its documentation recommends.
+- :mod:`peers.workers`: a process that solves with one peer under a time limit.
+- :mod:`peers.judge`: residuals of the returned point, and the kind of the answer.
+- :mod:`peers.report`: the table, ratios, wins and losses, and the performance profile.
+"""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
@@ -13,15 +13,19 @@ from zlib import crc32
 
 import casadi as ca
 import numpy as np
-from problems.control import FAMILIES
+from problems.black_box import BLACK_BOXES
+from problems.control import FAMILIES, SIZES
+from problems.cops import COPS
+from problems.grids import published_costs, read_grid
 from problems.hopeless import TRAPS, Trap
-from problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System
+from problems.large import LARGE, LARGE_SIZES
+from problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System, read_nl
 from problems.relatives import RELATIVES
 from problems.squares import SQUARES
 
-SETS = ("hs", "more", "systems", "squares")
-# Groups, but no sets: those below are compared by commands of their own.
-ROOTS, HOPELESS, CONTROL, TRUTH, KIN = "roots", "hopeless", "control", "truth", "relatives"
+from casadi_hybrid.utils.errors import InputError
+from peers.judge import GOOD
+
 TESTS = Path(__file__).parents[2] / "tests"
 
 
@@ -31,49 +35,55 @@ class Case:
 
     Attributes:
         name: name in its collection, with the number of the start behind "#" where that is moved.
-        group: one of ``SETS``, or ``ROOTS``, ``HOPELESS``, ``CONTROL``, ``TRUTH`` or ``KIN``.
+        group: one of ``SETS``.
         build: makes x, f, g (SX or MX) and the lists lbx, ubx, lbg, ubg.
         x0: start; empty where ``build`` makes the list x0 too.
         f_star: published least value, None where there is none.
         truth: "solvable", "infeasible" or "unbounded", as the collection says.
+        good: kinds of an answer that are right here, see :mod:`peers.judge`.
+        folder, size: folder of a public collection, and the bytes of this file of it.
+        digits: relative error to which ``f_star`` was published.
     """
 
     name: str
     group: str
     build: Callable[[], dict[str, Any]]
-    x0: tuple[float, ...]
-    f_star: float | None
+    x0: tuple[float, ...] = ()
+    f_star: float | None = None
     truth: str = "solvable"
+    good: tuple[str, ...] = GOOD
+    folder: str = ""
+    size: int = 0
+    digits: float = 1e-5
 
 
-def of_nlp(entry: NLP, group: str) -> Case:
+Cases = tuple[Case, ...]
+
+
+def of_nlp(group: str, entry: NLP) -> Case:
+    """A published problem; one with f* = −∞ is unbounded."""
     unbounded = entry.f_star == -np.inf
     f_star, truth = (None, "unbounded") if unbounded else (entry.f_star, "solvable")
     return Case(entry.name, group, entry.build, entry.x0, f_star, truth)
 
 
-def of_system(entry: System, group: str) -> Case:
+def of_system(group: str, entry: System) -> Case:
     """h(x) = 0 as min 0 subject to h(x) = 0."""
 
     def build() -> dict[str, Any]:
         problem = entry.build()
-        free, zero = [np.inf] * entry.n, [0.0] * entry.m
-        return {
-            "x": problem.x,
-            "f": problem.f,
-            "g": problem.h,
-            "lbg": zero,
-            "ubg": zero,
-            "lbx": [-bound for bound in free],
-            "ubx": free,
-        }
+        zero, infinite = [0.0] * entry.m, [np.inf] * entry.n
+        bounds = {"lbg": zero, "ubg": zero, "lbx": [-b for b in infinite], "ubx": infinite}
+        return {"x": problem.x, "f": problem.f, "g": problem.h, **bounds}
 
     truth = "solvable" if entry.consistent else "infeasible"
     return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
 
 
-def of_traps(traps: Sequence[Trap], group: str) -> tuple[Case, ...]:
-    return tuple(Case(t.name, group, t.build, t.x0, t.f_star, t.truth) for t in traps)
+def of_trap(group: str, entry: Trap) -> Case:
+    """A trap, with the kinds of an answer that are right for it."""
+    good = (*entry.good, "value")
+    return Case(entry.name, group, entry.build, entry.x0, entry.f_star, entry.truth, good)
 
 
 def of_test(name: str, nlp: dict[str, Any], call: dict[str, Any], truth: str) -> Case:
@@ -89,51 +99,107 @@ def of_test(name: str, nlp: dict[str, Any], call: dict[str, Any], truth: str) ->
             entries = np.broadcast_to(np.ravel(call.get(side + kind, none)).astype(float), size)
             data[side + kind] = entries.tolist()
     x0 = np.broadcast_to(np.ravel(call.get("x0", 0.0)).astype(float), sizes["x"])
-    return Case(name, TRUTH, lambda: data, tuple(x0.tolist()), None, truth)
+    return Case(name, "truth", lambda: data, tuple(x0.tolist()), truth=truth)
 
 
-def of_tests() -> tuple[Case, ...]:
+def of_tests(_: str) -> Cases:
     """The small cases of known truth that the tests go through."""
     if str(TESTS) not in sys.path:
         sys.path.insert(0, str(TESTS))
-    kinds = import_module("support.problems.verdicts").PROBLEMS
-    return tuple(
-        of_test(f"{kind} {name}", entry.nlp, entry.call,
-                kind if kind in {"infeasible", "unbounded"} else "solvable")
-        for kind, group in kinds.items() if kind != "roots" for name, entry in group.items()
-    )  # fmt: skip
+    found = []
+    for kind, group in import_module("support.problems.verdicts").PROBLEMS.items():
+        truth = kind if kind in {"infeasible", "unbounded"} else "solvable"
+        entries = group.items() if kind != "roots" else ()
+        found += [of_test(f"{kind} {name}", e.nlp, e.call, truth) for name, e in entries]
+    return tuple(found)
+
+
+def of_family(group: str, family: str, size: int) -> Case:
+    """A member of a family, named by both; its start comes with ``build``."""
+    build = FAMILIES[family].build if group == "control" else LARGE[family]
+    return Case(f"{family}-{size}", group, partial(build, size))
 
 
 def of_control(name: str, N: int) -> Case:
-    """A control problem with N intervals, named by both; its start comes with ``build``."""
-    return Case(f"{name}-{N}", CONTROL, partial(FAMILIES[name].build, N), (), None)
+    """A control problem with N intervals."""
+    return of_family("control", name, N)
+
+
+def of_sizes(sizes: tuple[str, ...] = ()) -> Cases:
+    """The control problems of these sizes (small, medium, large); of all where none is named."""
+    found = []
+    for name, family in FAMILIES.items():
+        every = [N for size in sizes for N in family.sizes(size)] if sizes else family.all_sizes
+        found += [of_control(name, N) for N in every]
+    return tuple(found)
+
+
+def of_cute(folder: str) -> Cases:
+    """The ``.nl`` files of a folder, as of Pyomo's model libraries; of two writers AMPL's."""
+    files = sorted(Path(folder).glob("*.nl"))
+    names = {path.name.partition(".")[0]: path for path in reversed(files)}
+    return tuple(
+        Case(name, "cute", partial(read_nl, path), folder=folder, size=path.stat().st_size)
+        for name, path in sorted(names.items())
+    )
+
+
+def of_grids(folder: str) -> Cases:
+    """Optimal power flow of the ``.m`` grids of a folder, as of PGLib, the smallest first."""
+    costs = published_costs(Path(folder))
+    files = sorted(Path(folder).glob("*.m"), key=lambda path: path.stat().st_size)
+    return tuple(
+        Case(path.stem, "pglib", partial(read_grid, path), f_star=costs.get(path.stem),
+             folder=folder, size=path.stat().st_size, digits=1e-4)
+        for path in files
+    )  # fmt: skip
+
+
+SETS: dict[str, Callable[[str], Cases]] = {
+    "hs": lambda _: tuple(of_nlp("hs", entry) for entry in HS),
+    "more": lambda _: tuple(of_nlp("more", entry) for entry in MORE),
+    "systems": lambda _: tuple(of_system("systems", entry) for entry in SYSTEMS),
+    "squares": lambda _: tuple(of_system("squares", entry) for entry in MORE_SYSTEMS),
+    "roots": lambda _: tuple(Case(s.name, "roots", s.build, s.x0, 0.0) for s in SQUARES),
+    "hopeless": lambda _: tuple(of_trap("hopeless", entry) for entry in TRAPS),
+    "relatives": lambda _: tuple(of_trap("relatives", entry) for entry in RELATIVES),
+    "truth": of_tests,
+    "control": lambda _: of_sizes(),
+    "large": lambda _: tuple(of_family("large", *key) for key in LARGE_SIZES),
+    "cops": lambda _: tuple(
+        Case(name, "cops", build, f_star=f_star, digits=1e-4)
+        for name, (build, f_star) in COPS.items()
+    ),
+    "black-box": lambda _: tuple(
+        Case(name, "black-box", build) for name, build in BLACK_BOXES.items()
+    ),
+    "cute": of_cute,
+    "pglib": of_grids,
+}
+"""Sets of problems at their published starts; those of ``FOLDERS`` are read from a folder.
+
+"hs" and "more" are the two collections of Hock and Schittkowski, "systems" the over-determined
+systems, "squares" the least-squares problems of "more" as systems of equations, "roots" the square
+systems, "hopeless" the traps, "relatives" relatives of some traps, "truth" the small cases that the
+tests know the answer of, "control" and "large" members of families, "cops" problems of COPS,
+"black-box" control problems of a simulator without second derivatives.
+"""
+FOLDERS = ("cute", "pglib")
 
 
 @cache
-def cases(group: str) -> tuple[Case, ...]:
-    """The problems of a set at their published starts.
+def cases(group: str, folder: str = "") -> Cases:
+    """The problems of a set.
 
-    "hs" and "more" are the two collections of Schittkowski, "systems" the over-determined systems,
-    "squares" the least-squares problems of "more" as systems of equations, ``ROOTS`` the square
-    systems up to a thousand unknowns, ``HOPELESS`` the traps, ``KIN`` relatives of some of them,
-    ``CONTROL`` the control problems of all sizes, ``TRUTH`` the small cases that the tests know the
-    answer of.
+    Raises:
+        InputError: for a set of files without a folder, or with one that has none.
     """
-    if group == CONTROL:
-        sizes = [(name, N) for name, family in FAMILIES.items() for N in family.all_sizes]
-        return tuple(of_control(name, N) for name, N in sizes)
-    if group == TRUTH:
-        return of_tests()
-    if group == ROOTS:
-        return tuple(Case(s.name, group, s.build, s.x0, 0.0) for s in SQUARES)
-    if group == HOPELESS:
-        return of_traps(TRAPS, group)
-    if group == KIN:
-        return of_traps(RELATIVES, group)
-    if group in {"hs", "more"}:
-        return tuple(of_nlp(entry, group) for entry in (HS if group == "hs" else MORE))
-    entries = SYSTEMS if group == "systems" else MORE_SYSTEMS
-    return tuple(of_system(entry, group) for entry in entries)
+    if group in FOLDERS and not folder:
+        raise InputError(f"the set {group!r} is read from files; name their folder")
+    found = SETS[group](folder)
+    if not found:
+        raise InputError(f"{folder!r} has no file of the set {group!r}")
+    return found
 
 
 def moved(case: Case, noise: float, seed: int) -> Case:
@@ -144,9 +210,12 @@ def moved(case: Case, noise: float, seed: int) -> Case:
     return replace(case, name=f"{case.name}#{seed}", x0=tuple(float(value) for value in start))
 
 
-def case_named(group: str, name: str) -> Case:
+def case_named(group: str, name: str, folder: str = "") -> Case:
     """The case at its published start; what follows "#" in the name is left out."""
-    if group == CONTROL:
-        family, _, N = name.rpartition("-")
-        return of_control(family, int(N))
-    return next(case for case in cases(group) if case.name == name.partition("#")[0])
+    if group in ("control", "large"):
+        family, _, size = name.rpartition("-")
+        return of_family(group, family, int(size))
+    return next(case for case in cases(group, folder) if case.name == name.partition("#")[0])
+
+
+__all__ = ["FOLDERS", "SETS", "SIZES", "Case", "case_named", "cases", "moved", "of_control"]

@@ -1,9 +1,10 @@
-"""Solvers in processes of their own: some plugins abort the process, some never return."""
+"""One way to run a peer: in a process of its own, since some plugins abort it or never return."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,12 @@ from types import TracebackType
 from typing import Any
 
 from peers.cases import Case, case_named
-from peers.solvers import NOT_COUNTED, SOLVERS, claim
+from peers.solvers import PEERS, claim
+
+CLOCKS = {
+    "thread": time.thread_time, "processor": time.process_time, "wall": time.perf_counter,
+}  # fmt: skip
+"""Seconds of the calling thread, of all threads, of the wall. SLEQP's threads spin when idle."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,12 @@ class Answer:
         claim: what it says of its point, see :func:`peers.solvers.claim`.
         status: its own words.
         iterations: None where the plugin does not tell.
-        seconds: processor time of the calling thread, the least of the repeats.
-        times: the same of every repeat.
-        written: characters that reached the file descriptors of output and error, from the making
-            of the solver to its answer, whatever library wrote them.
-        error: the first of those on error.
+        built: seconds of building the solver.
+        seconds: the least of ``times``.
+        times: seconds of each call, all from the same start.
+        memory: MiB by which building and solving raised the most that the process had.
+        written: characters that reached standard output and standard error.
+        error: the first of those on standard error.
     """
 
     end: str
@@ -41,40 +48,60 @@ class Answer:
     lam_g: Sequence[float] = ()
     lam_x: Sequence[float] = ()
     iterations: int | None = None
+    built: float = 0.0
     seconds: float = 0.0
     times: Sequence[float] = ()
+    memory: float = 0.0
     written: tuple[int, int] = (0, 0)
     error: str = ""
 
 
-def solve(
-    solver: str,
-    group: str,
-    name: str,
-    x0: Sequence[float],
-    repeat: int,
-    built: Callable[[], None] = lambda: None,
-) -> Answer:
+@dataclass(frozen=True)
+class Run:
+    """How a peer is run.
+
+    Attributes:
+        solver: name of one of ``PEERS``.
+        limit: seconds of the wall for one call; building has as many.
+        repeat: calls of each solver.
+        compiled: whether functions are compiled.
+        clock: one of ``CLOCKS``.
+        alone: whether every problem has a new process, so that its memory is its own.
+    """
+
+    solver: str
+    limit: float = 30.0
+    repeat: int = 1
+    compiled: bool = False
+    clock: str = "thread"
+    alone: bool = False
+
+
+def solve(run: Run, case: Case, built: Callable[[], None] = lambda: None) -> Answer:
     """Solve one case in this process; ``built`` is called when the solver is made."""
-    data = case_named(group, name).build()
+    data, now = case.build(), CLOCKS[run.clock]
+    nlp = {key: data[key] for key in ("x", "f", "g")}
+    bounds = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        run = SOLVERS[solver]({key: data[key] for key in ("x", "f", "g")})
-        bounds = {key: data[key] for key in ("lbx", "ubx", "lbg", "ubg")}
-        start, times = list(x0) or data["x0"], []
+        began, times = now(), []
+        solver = PEERS[run.solver].make(nlp, run.compiled)
+        building = now() - began
         built()
-        for _ in range(repeat):
-            began = time.thread_time()
-            found = run(x0=start, **bounds)
-            # The kernel's count can stand still over a short call.
-            times.append(max(time.thread_time() - began, 1e-4))
+        for _ in range(run.repeat):
+            began = now()
+            found = solver(x0=list(case.x0) or data["x0"], **bounds)
+            times.append(max(now() - began, 1e-4))  # the kernel's count can stand still
+        stats = solver.stats()
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
         return Answer("raised", status=str(error).strip().splitlines()[-1][:200])
-    stats = run.stats()
-    count = stats.get("iter_count")
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    count = stats.get("iter_count") if PEERS[run.solver].counts else None
     x, lam_g, lam_x = (found[key].full().ravel().tolist() for key in ("x", "lam_g", "lam_x"))
-    status = str(stats.get("return_status"))
-    iterations = None if count is None or solver in NOT_COUNTED else int(count)
-    return Answer("returned", claim(stats), status, x, lam_g, lam_x, iterations, min(times), times)
+    return Answer(
+        "returned", claim(stats), str(stats.get("return_status")), x, lam_g, lam_x,
+        None if count is None else int(count), building, min(times), times, memory,
+    )  # fmt: skip
 
 
 def _flush() -> None:
@@ -83,32 +110,27 @@ def _flush() -> None:
     ctypes.CDLL(None).fflush(None)
 
 
-def _serve(solver: str, repeat: int, pipe: Connection, files: Sequence[str]) -> None:
+def _serve(run: Run, pipe: Connection, files: Sequence[str]) -> None:
     for descriptor, file in enumerate(files, start=1):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), descriptor)
     os.chdir(os.path.dirname(files[0]))  # CasADi leaves what it compiles where it works
-    solve(
-        solver, "hs", "HS35", (0.5, 0.5, 0.5), 1
-    )  # loads libraries, which no answer shall pay for
+    # Loading the libraries is no problem's cost.
+    solve(replace(run, repeat=1, compiled=False), case_named("hs", "HS35"))
     _flush()
     pipe.send("ready")
     while True:
-        group, name, x0 = pipe.recv()
-        answer = solve(solver, group, name, x0, repeat, lambda: pipe.send("built"))
+        group, name, folder, x0 = pipe.recv()
+        case = replace(case_named(group, name, folder), x0=x0)
+        answer = solve(run, case, lambda: pipe.send("built"))
         _flush()
         pipe.send(answer)
 
 
 class Worker:
-    """A process that solves with one solver, started anew after a crash or a time-out.
+    """A process that solves with one peer, started anew after a crash or a time-out."""
 
-    The limit is in seconds of the clock, without the start of the process: SLEQP's threads spin
-    between solves, so that the processor time of a process says nothing of a solve. The making of
-    the solver has the same limit to itself.
-    """
-
-    def __init__(self, solver: str, limit: float, repeat: int = 1) -> None:
-        self._solver, self._limit, self._repeat = solver, limit, repeat
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._process: Any = None
         self._pipe: Any = None
         self._folder = TemporaryDirectory()
@@ -122,7 +144,7 @@ class Worker:
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stop()
         self._folder.cleanup()
@@ -133,14 +155,15 @@ class Worker:
             self._start()
         self._written()  # by the start of the process
         answer = self._answer(case)
-        texts = self._written()
-        written = (len(texts[0]), len(texts[1]))
-        return replace(answer, written=written, error=texts[1][:500])
+        output, error = self._written()
+        if self._run.alone:
+            self._stop()
+        return replace(answer, written=(len(output), len(error)), error=error[:500])
 
     def _answer(self, case: Case) -> Answer:
         try:
-            self._pipe.send((case.group, case.name, case.x0))
-            while self._pipe.poll(self._limit * self._repeat):
+            self._pipe.send((case.group, case.name, case.folder, case.x0))
+            while self._pipe.poll(self._run.limit * self._run.repeat):
                 answer = self._pipe.recv()
                 if isinstance(answer, Answer):
                     return answer
@@ -164,7 +187,7 @@ class Worker:
     def _start(self) -> None:
         context = get_context("spawn")
         self._pipe, child = context.Pipe()
-        arguments = (self._solver, self._repeat, child, self._files)
+        arguments = (self._run, child, self._files)
         process = context.Process(target=_serve, args=arguments, daemon=True)
         process.start()
         self._process = process
@@ -174,7 +197,7 @@ class Worker:
         except EOFError as error:
             self._stop()
             raise RuntimeError(
-                f"the process for {self._solver} ended before its first problem."
+                f"the process for {self._run.solver} ended before its first problem."
             ) from error
 
     def _stop(self) -> None:

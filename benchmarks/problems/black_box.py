@@ -9,7 +9,7 @@ and inputs of all stages are variables, and the steps are equations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import casadi as ca
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Data = dict[str, Any]
 Rates = Callable[[Array, Array], tuple[Array, Array, Array]]
 SUBSTEPS = 4
 
@@ -43,37 +44,47 @@ def step_of(rates: Rates, x: Array, u: Array, h: float) -> tuple[Array, Array, A
     return x, A, B
 
 
-class _Sensitivity(ca.Callback):
-    """(x, u, x⁺) → ∂x⁺/∂x, ∂x⁺/∂u, without derivatives of its own."""
+class _Dense(ca.Callback):
+    """A callback between dense columns and matrices of these shapes."""
 
-    def __init__(self, name: str, step: Step) -> None:
+    def __init__(self, name: str, n_in: list[int], shapes: list[tuple[int, int]]) -> None:
         ca.Callback.__init__(self)
-        self._step = step
+        self._n_in, self._shapes = n_in, shapes
         self.construct(name, {})
 
     def get_n_in(self) -> int:
-        """How many arguments."""
-        return 3
+        """Number of arguments."""
+        return len(self._n_in)
 
     def get_n_out(self) -> int:
-        """How many outputs."""
-        return 2
+        """Number of outputs."""
+        return len(self._shapes)
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
         """The shape of an argument."""
-        return ca.Sparsity.dense(self._step.nu if i == 1 else self._step.nx, 1)
+        return ca.Sparsity.dense(self._n_in[i], 1)
 
     def get_sparsity_out(self, i: int) -> ca.Sparsity:
         """The shape of an output."""
-        return ca.Sparsity.dense(self._step.nx, (self._step.nx, self._step.nu)[i])
+        return ca.Sparsity.dense(*self._shapes[i])
+
+
+class _Sensitivity(_Dense):
+    """(x, u, x⁺) → ∂x⁺/∂x, ∂x⁺/∂u, without derivatives of its own."""
+
+    def __init__(self, name: str, step: Step) -> None:
+        self._step = step
+        super().__init__(
+            name, [step.nx, step.nu, step.nx], [(step.nx, step.nx), (step.nx, step.nu)]
+        )
 
     def eval(self, arguments: Any) -> list[ca.DM]:
-        """The numbers."""
+        """The derivatives."""
         _, A, B = self._step.numbers(arguments)
         return [ca.DM(A), ca.DM(B)]
 
 
-class Step(ca.Callback):
+class Step(_Dense):
     """(x, u) → the state after time h.
 
     Args:
@@ -83,66 +94,31 @@ class Step(ca.Callback):
     """
 
     def __init__(self, rates: Rates, nx: int, nu: int, h: float) -> None:
-        ca.Callback.__init__(self)
         self.rates, self.nx, self.nu, self.h = rates, nx, nu, h
         self._sensitivity: _Sensitivity | None = None
-        self.construct("step", {})
+        super().__init__("step", [nx, nu], [(nx, 1)])
 
     def numbers(self, arguments: Any) -> tuple[Array, Array, Array]:
         """The step for CasADi's arguments."""
-        x, u = (np.asarray(one.full()).ravel() for one in arguments[:2])
+        x, u = (np.asarray(argument.full()).ravel() for argument in arguments[:2])
         return step_of(self.rates, x, u, self.h)
 
-    def get_n_in(self) -> int:
-        """How many arguments."""
-        return 2
-
-    def get_n_out(self) -> int:
-        """How many outputs."""
-        return 1
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        """The shape of an argument."""
-        return ca.Sparsity.dense((self.nx, self.nu)[i], 1)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        """The shape of an output."""
-        return ca.Sparsity.dense(self.nx, 1)
-
     def eval(self, arguments: Any) -> list[ca.DM]:
-        """The numbers."""
+        """The state."""
         return [ca.DM(self.numbers(arguments)[0])]
 
     def has_jacobian(self) -> bool:
-        """It has one."""
+        """A first derivative is there."""
         return True
 
     def get_jacobian(self, name: str, inames: Any, onames: Any, opts: Any) -> ca.Function:
-        """Its Jacobian, which has none."""
+        """The first derivative, which has none itself."""
         if self._sensitivity is None:  # CasADi does not keep it alive
             self._sensitivity = _Sensitivity(name, self)
         return self._sensitivity
 
 
-@dataclass(frozen=True)
-class BlackBox:
-    """A control problem.
-
-    Attributes:
-        name: what it is.
-        nlp, x0, bounds: as ``nlpsol`` takes them.
-        step: the callback, which has to stay alive.
-    """
-
-    name: str
-    nlp: dict[str, Any]
-    x0: Array
-    bounds: dict[str, Array]
-    step: Step
-
-
 def _transcribed(
-    name: str,
     step: Step,
     stage: Callable[[Any, Any], Any],
     final: Callable[[Any], Any],
@@ -152,7 +128,7 @@ def _transcribed(
     guess: Array,
     reach: tuple[list[float], list[float]],
     room: tuple[list[float], list[float]],
-) -> BlackBox:
+) -> Data:
     """By multiple shooting, with a start on which the states are ``guess``, (N + 1)×nx."""
     N, nx, nu = len(guess) - 1, step.nx, step.nu
     parts: list[Any] = []
@@ -176,14 +152,14 @@ def _transcribed(
         rows.append(X[k + 1] - step(X[k], u))
     f += final(X[N])
     zero = np.zeros(N * nx)
-    bounds = {
+    return {
+        "x": ca.vertcat(*parts), "f": f, "g": ca.vertcat(*rows), "x0": np.concatenate(x0),
         "lbx": np.concatenate(lbx), "ubx": np.concatenate(ubx), "lbg": zero, "ubg": zero,
+        "step": step,
     }  # fmt: skip
-    nlp = {"x": ca.vertcat(*parts), "f": f, "g": ca.vertcat(*rows)}
-    return BlackBox(name, nlp, np.concatenate(x0), bounds, step)
 
 
-def pendulum(N: int = 40) -> BlackBox:
+def pendulum(N: int = 40) -> Data:
     """A damped pendulum swung up by a torque that cannot hold it level."""
 
     def rates(x: Array, u: Array) -> tuple[Array, Array, Array]:
@@ -193,7 +169,6 @@ def pendulum(N: int = 40) -> BlackBox:
     h = 4.0 / N
     ramp = np.linspace(0, 1, N + 1)[:, None]
     return _transcribed(
-        "pendulum swing-up",
         Step(rates, 2, 1, h),
         lambda x, u: h * ca.sumsqr(u),
         lambda x: 0,
@@ -205,7 +180,7 @@ def pendulum(N: int = 40) -> BlackBox:
     )
 
 
-def cart_pole(N: int = 40) -> BlackBox:
+def cart_pole(N: int = 40) -> Data:
     """A pole on a cart swung up by a force on the cart."""
     M, m, length, g = 1.0, 0.3, 0.5, 9.81
 
@@ -229,7 +204,6 @@ def cart_pole(N: int = 40) -> BlackBox:
     h = 2.0 / N
     ramp = np.linspace(0, 1, N + 1)[:, None]
     return _transcribed(
-        "cart-pole swing-up",
         Step(rates, 4, 1, h),
         lambda x, u: h * ca.sumsqr(u),
         lambda x: 0,
@@ -241,7 +215,7 @@ def cart_pole(N: int = 40) -> BlackBox:
     )
 
 
-def reactor(N: int = 40) -> BlackBox:
+def reactor(N: int = 40) -> Data:
     """A stirred tank with an exothermic reaction (Hicks and Ray) taken to another steady state."""
     theta, k10, E, Tf, Tc, alpha = 20.0, 300.0, 5.0, 0.3947, 0.3816, 1.95e-2  # flow in hundreds
 
@@ -257,7 +231,6 @@ def reactor(N: int = 40) -> BlackBox:
     goal, first = ca.DM([0.4083, 0.7293]), np.array([0.1367, 0.7293])
     ramp = np.linspace(0, 1, N + 1)[:, None]
     return _transcribed(
-        "stirred-tank reactor",
         Step(rates, 2, 1, h),
         lambda x, u: h * (1e3 * ca.sumsqr(x - goal) + 0.1 * ca.sumsqr(u - 3.9)),
         lambda x: 1e3 * ca.sumsqr(x - goal),
@@ -269,8 +242,8 @@ def reactor(N: int = 40) -> BlackBox:
     )
 
 
-PROBLEMS: dict[str, Callable[..., BlackBox]] = {
-    "pendulum": pendulum,
-    "cart-pole": cart_pole,
-    "reactor": reactor,
+BLACK_BOXES: dict[str, Callable[[], Data]] = {
+    # Cached with their steps: CasADi does not keep a callback alive.
+    build.__name__: cache(build)
+    for build in (pendulum, cart_pole, reactor)
 }

@@ -218,3 +218,9 @@ LARGE: dict[str, Callable[[int], dict[str, Any]]] = {
     "horizon": horizon,
     "network": network,
 }
+
+LARGE_SIZES = (
+    ("distributed", 200), ("boundary", 200), ("parabolic", 200), ("torsion", 300),
+    ("surface", 100), ("horizon", 20000), ("network", 500), ("network", 2000),
+)  # fmt: skip
+"""Families and sizes of a comparison, where none are named."""

@@ -9,6 +9,10 @@ from support.problems.published import (
     System,
     build_problem,
     collection,
+    read_nl,
 )
 
-__all__ = ["HS", "MORE", "MORE_SYSTEMS", "NLP", "SYSTEMS", "System", "build_problem", "collection"]
+__all__ = [
+    "HS", "MORE", "MORE_SYSTEMS", "NLP", "SYSTEMS", "System", "build_problem", "collection",
+    "read_nl",
+]  # fmt: skip

@@ -10,65 +10,28 @@ start), blocksqp (no step solved), piqp's ``sparse_multistage`` (not in the whee
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import casadi as ca
+from peers.judge import TOLERANCE
+from peers.solvers import OURS, QRQP, Options, Peer
+from peers.solvers import QUIET as SILENT
 
-from casadi_hybrid.solver.nlpsol.interface import nlpsol
-from casadi_hybrid.utils.errors import CompilerWarning, InputError, suggest
-from warm.judge import TOLERANCE
+from casadi_hybrid.utils.errors import InputError, suggest
 from warm.stages import Program
 
-Options = dict[str, Any]
-OURS = "hybrid"
 ALIKE = f"{OURS}/tol-1e-6"
 """Ours at the tolerance that the peers are given, scaled residuals included."""
-# For all peers: no words, and no multipliers of p, whose evaluation no controller needs.
-QUIET: Options = {
-    "print_time": False, "error_on_fail": False, "show_eval_warnings": False, "calc_lam_p": False,
-}  # fmt: skip
-# CasADi compiles all of a solver that it can generate, and of the others the functions. Compiler
-# and flags are those that this package uses.
-JIT: Options = {
-    "jit": True, "compiler": "shell", "jit_options": {"compiler": "cc", "flags": ["-O2"]},
-}  # fmt: skip
+QUIET: Options = {**SILENT, "calc_lam_p": False}
+"""Neither words nor multipliers of p, whose evaluation no controller needs."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A solver with options for one program.
-
-    Attributes:
-        name: "PEER/WORD", or "PEER" where there is one setting of it.
-        options: from the program, which knows its stages, to the plugin's options.
-        plugin: CasADi's name of the solver.
-    """
-
-    name: str
-    options: Callable[[Program], Options]
-    plugin: str
-
-    @property
-    def peer(self) -> str:
-        """The solver it is a setting of: the linear or quadratic solver inside belongs to it."""
-        return self.name.split("/")[0]
+class Setting(Peer):
+    """A solver with options for one program, which knows its stages."""
 
     def make(self, program: Program, compiled: bool = False) -> Any:
-        """The solver, called as any of CasADi's; with compiled functions where that is asked for.
-
-        Raises:
-            CompilerWarning: where ours cannot be compiled, and would fall back.
-        """
-        options = self.options(program)
-        if self.plugin != OURS:
-            options |= JIT if compiled else {}
-            return ca.nlpsol("solver", self.plugin, program.nlp, options)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", CompilerWarning)
-            return nlpsol("solver", OURS, program.nlp, options | {"compile": compiled})
+        """The solver, called as any of CasADi's; with compiled functions where asked for."""
+        return super().make(program.nlp, compiled, program)
 
 
 # --- IPOPT: https://coin-or.github.io/Ipopt/OPTIONS.html ------------------------------------------
@@ -89,7 +52,7 @@ KEPT: Options = {"warm_start_init_point": "yes"} | {
 
 def ipopt(name: str, **options: Any) -> Setting:
     """IPOPT with further options; a warm start needs a small ``mu_init`` (casadi, issue 1936)."""
-    return Setting(name, lambda _: {**QUIET, "ipopt": {**IPOPT, **options}}, "ipopt")
+    return Setting(name, "ipopt", {**QUIET, "ipopt": {**IPOPT, **options}})
 
 
 # --- fatrop: https://github.com/meco-group/fatrop, the plugin's page in CasADi's documentation ----
@@ -102,7 +65,7 @@ def fatrop(name: str, **options: Any) -> Setting:
         structure = {"structure_detection": "manual", "equality": equal, **stages(program)}
         return {**QUIET, **structure, "fatrop": inner}
 
-    return Setting(name, made, "fatrop")
+    return Setting(name, "fatrop", made)
 
 
 def stages(program: Program) -> Options:
@@ -117,9 +80,6 @@ SQP: Options = {
     "print_header": False, "print_iteration": False, "print_status": False, "max_iter": 100,
     "tol_pr": TOLERANCE, "tol_du": TOLERANCE,
 }  # fmt: skip
-QRQP: Options = {
-    "print_iter": False, "print_header": False, "print_info": False, "error_on_fail": False,
-}  # fmt: skip
 # At its default tolerances (1e-6 and looser) sqpmethod stalls above 1e-6: these are below it, as in
 # CasADi's test/python/conic.py.
 HPIPM: Options = {"iter_max": 100} | {f"res_{row}_max": 1e-8 for row in "gbdm"}
@@ -133,14 +93,14 @@ def sqp(name: str, qpsol: str, qp: Options, clip: bool = False, staged: bool = F
         convex = {"convexify_strategy": "eigen-clip"} if clip else {}
         return {**QUIET, **SQP, "qpsol": qpsol, "qpsol_options": inner, **convex}
 
-    return Setting(name, made, "sqpmethod")
+    return Setting(name, "sqpmethod", made)
 
 
 # --- Uno: https://github.com/cvanaret/Uno ---------------------------------------------------------
 def uno(name: str, preset: str, **options: Any) -> Setting:
     """A preset of Uno; it takes no guess of the multipliers of bounds (cvanaret/Uno, issue 674)."""
     inner = {"logger": "SILENT", "preset": preset, **options}
-    return Setting(name, lambda _: {**QUIET, "uno": inner}, "uno")
+    return Setting(name, "uno", {**QUIET, "uno": inner})
 
 
 # --- alpaqa: https://kul-optec.github.io/alpaqa ---------------------------------------------------
@@ -150,8 +110,8 @@ ALPAQA: Options = {
 }  # fmt: skip
 
 SETTINGS: Sequence[Setting] = (
-    Setting(OURS, lambda _: {}, OURS),  # its defaults: KKT 1e-6 unscaled and 1e-8 scaled
-    Setting(ALIKE, lambda _: {"tol": TOLERANCE}, OURS),
+    Setting(OURS, OURS, {}),  # its defaults: KKT 1e-6 unscaled and 1e-8 scaled
+    Setting(ALIKE, OURS, {"tol": TOLERANCE}),
     ipopt("ipopt/cold"),
     ipopt("ipopt/mu-1e-2", **KEPT, mu_init=1e-2),
     ipopt("ipopt/mu-1e-4", **KEPT, mu_init=1e-4),
@@ -170,7 +130,7 @@ SETTINGS: Sequence[Setting] = (
     uno("uno/filtersqp", "filtersqp"),
     uno("uno/ipopt", "ipopt"),
     uno("uno/ipopt-mu-1e-4", "ipopt", barrier_initial_parameter=1e-4),
-    Setting("alpaqa", lambda _: {**QUIET, "alpaqa": ALPAQA}, "alpaqa"),
+    Setting("alpaqa", "alpaqa", {**QUIET, "alpaqa": ALPAQA}),
 )
 NAMES: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 PEERS = tuple(dict.fromkeys(setting.peer for setting in SETTINGS))
@@ -193,6 +153,6 @@ def chosen(words: Sequence[str]) -> list[Setting]:
     return list(dict.fromkeys(found))
 
 
-def loads(setting: Setting) -> bool:
+def loads(setting: Peer) -> bool:
     """Whether this installation of CasADi has the plugin."""
-    return setting.plugin == OURS or bool(ca.has_nlpsol(setting.plugin))
+    return setting.loads()
