@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 from warm.families import FAMILIES
 from warm.loop import Loop
-from warm.measure import quiet
+from warm.loop import quiet
 from warm.stages import program
 
 from casadi_hybrid import nlpsol

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "casadi_hybrid"
 LIMIT = 300.0
 
 
@@ -47,7 +48,7 @@ class Break:
     @property
     def source(self) -> str:
         """The file's text as it is."""
-        return (ROOT / "casadi_hybrid" / self.file).read_text(encoding="utf-8")
+        return (PACKAGE / self.file).read_text(encoding="utf-8")
 
     def applied(self, text: str) -> str:
         """Return the text of the file with the error.
@@ -87,7 +88,7 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def copy(folder: Path) -> None:
+def copied(folder: Path) -> None:
     """Copy what the tests need, and make sure that they take the copy."""
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("casadi_hybrid", "tests", "benchmarks", "scenarios"):
@@ -138,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unnoticed = 0
     with tempfile.TemporaryDirectory(prefix="breaks-") as name:
         folder = Path(name).resolve()
-        copy(folder)
+        copied(folder)
         if failed := first_failure(folder, sorted({test for one in chosen for test in one.tests})):
             print(f"The tests fail without any break: {failed}")
             return 1

@@ -114,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     finally:  # what is measured is not lost by an interruption
         paths = write(calls, arguments) if calls else []
     summary = summarize(calls, arguments.clock)
-    print(growth(summary) if arguments.horizon else "", end="")
+    if arguments.horizon:
+        print(growth(summary))
     print(conclusion(calls, summary))
     print("written: " + ", ".join(map(str, paths)))
     return 0

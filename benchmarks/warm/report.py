@@ -185,7 +185,7 @@ def block(place: Place, cells: Mapping[str, Cell]) -> str:
     ours = cells[OURS].median if OURS in cells else np.nan
     rows: list[Sequence[str]] = [HEAD]
     for cell in cells.values():
-        name = ("* " if cell.setting in stars else "  ") + cell.setting
+        name = cell.setting + " *" * (cell.setting in stars)
         times = [number(1e3 * seconds) for seconds in (cell.median, *cell.tail)]
         flaws = [str(count or "") for count in (cell.false, cell.worse, cell.raised, cell.left)]
         ratio = number(cell.median / ours)
