@@ -131,35 +131,6 @@ def best(cells: Mapping[str, Cell]) -> dict[str, Cell]:
     return stars
 
 
-def ratios(summary: Summary, setting: str = OURS) -> dict[str, dict[Place, tuple[float, bool]]]:
-    """Median of each peer's best setting over ours, by peer and program, NaN without a step.
-
-    With each, whether both solve enough steps for it to say anything.
-    """
-    found: dict[str, dict[Place, tuple[float, bool]]] = {}
-    for place, cells in summary.items():
-        ours = cells.get(setting)
-        for peer, cell in best(cells).items():
-            if peer != OURS and ours is not None:
-                compared = cell.median / ours.median, cell.able and ours.able
-                found.setdefault(peer, {})[place] = compared
-    return found
-
-
-def lost_steps(calls: Sequence[Call]) -> list[tuple[Call, list[str]]]:
-    """The steps that ours runs and does not solve, and a peer does, with the peer's settings."""
-    solved: dict[Any, list[str]] = {}
-    for call in calls:
-        if call.solved and call.setting.split("/")[0] != OURS:
-            solved.setdefault(call.instant, []).append(call.setting)
-    failed = (call for call in calls if call.setting == OURS and not call.solved)
-    return [
-        (call, solved[call.instant])
-        for call in failed
-        if call.kind != LEFT and call.instant in solved
-    ]
-
-
 def costs(calls: Sequence[Call], summary: Summary, clock: str) -> dict[str, dict[Any, float]]:
     """Seconds of every step by each peer's best setting, for a profile."""
     stars = {place: best(cells) for place, cells in summary.items()}
@@ -203,35 +174,44 @@ def conclusion(calls: Sequence[Call], summary: Summary) -> str:
 
 
 def _ratios(summary: Summary, setting: str, title: str) -> str:
-    found = ratios(summary, setting)
-    if not found:
-        return ""
-    rows = [["median over ours", *map(label, summary), "geometric mean", ""]]
-    for peer, values in found.items():
+    """Medians of each peer's best setting over ours, where one solves enough to compare."""
+    places = [place for place in summary if setting in summary[place]]
+    stars = {place: best(summary[place]) for place in places}
+    peers = dict.fromkeys(peer for each in stars.values() for peer in each if peer != OURS)
+    rows = [["median over ours", *map(label, places), "geometric mean", ""]]
+    for peer in peers:
         shown, counted = [], []
-        for place in summary:
-            value, able = values.get(place, (np.nan, False))
-            shown.append(number(value) if able or np.isnan(value) else f"({number(value)})")
-            counted += [value] * able
+        for place in places:
+            ours, cell = summary[place][setting], stars[place].get(peer)
+            ratio = cell.median / ours.median if cell else np.nan
+            able = cell is not None and cell.able and ours.able
+            shown.append(number(ratio) if able or np.isnan(ratio) else f"({number(ratio)})")
+            counted += [ratio] * able
         mean = geometric_mean(counted)
         verdict = "–" if np.isnan(mean) else "we win" if mean > 1 else "we lose"
         rows.append([peer, *shown, number(mean), verdict])
     note = f"In parentheses, and not in the mean: below {ENOUGH:.0%} of the steps solved"
-    return f"{title}\n{table(rows)}\n{note}\n"
+    return f"{title}\n{table(rows)}\n{note}\n" if peers else ""
 
 
 def _losses(calls: Sequence[Call]) -> str:
-    kinds = Counter(call.kind for call in calls if call.setting == OURS)
-    run, lost = kinds.total() - kinds[LEFT], lost_steps(calls)
+    """The steps that ours does not solve, and by whom they are solved."""
+    solved: dict[Any, list[str]] = {}
+    for call in calls:
+        if call.solved and call.setting.split("/")[0] != OURS:
+            solved.setdefault(call.instant, []).append(call.setting)
+    ran = [call for call in calls if call.setting == OURS and call.kind != LEFT]
+    left = sum(call.setting == OURS for call in calls) - len(ran)
+    failed = [call for call in ran if not call.solved]
+    lost = [call for call in failed if call.instant in solved]
     lines = [
-        f"{OURS}: {run - kinds['solved']} of {run} steps not solved, {len(lost)} of them solved by "
-        "a peer." + f" Left out, since its time was up: {kinds[LEFT]}." * bool(kinds[LEFT])
+        f"{OURS}: {len(failed)} of {len(ran)} steps not solved, {len(lost)} of them solved by a "
+        "peer." + f" Left out, since its time was up: {left}." * bool(left)
     ]
-    for call, names in lost[:LISTED]:
-        lines.append(
-            f"  {label(call.place)}, seed {call.seed}, step {call.step}: {call.kind}, "
-            f"{call.word}; solved by {', '.join(names)}"
-        )
+    for call in lost[:LISTED]:
+        place = f"{label(call.place)}, seed {call.seed}, step {call.step}"
+        peers = ", ".join(solved[call.instant])
+        lines.append(f"  {place}: {call.kind}, {call.word}; solved by {peers}")
     if len(lost) > LISTED:
         lines.append(f"  and {len(lost) - LISTED} more, in the file of all calls")
     return "\n".join(lines) + "\n"
