@@ -38,7 +38,7 @@ QUIET = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes"}}
 
 
 def too_long(name: str, N: int, way: str, solver: str) -> bool:
-    """Whether it would take minutes."""
+    """True where a row would take minutes."""
     slow = way in ("graph", *INTEGRATORS) and (name == "chain" or N > 100)
     return slow or (solver == "expand" and (way == "cvodes" or (name == "chain" and N > 100)))
 

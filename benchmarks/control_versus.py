@@ -28,14 +28,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import os
 import platform
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import import_module, metadata
@@ -49,6 +48,7 @@ import numpy as np
 from dompc import prepare, warm
 from peers.report import table
 from versus.plants import PLANTS, Plant
+from warm.loop import quiet
 
 HERE = Path(__file__).resolve().parent / "versus"
 TOOLS = {"hybrid": "casadi-hybrid", "dompc": "do_mpc", "rockit": "rockit-meco"}
@@ -260,16 +260,6 @@ def apart(value: float, other: float) -> str:
     return f"{abs(value - other) / abs(other):.0e}"
 
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep the tools' words out of the table."""
-    words = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(words):
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stderr(words):
-            yield
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the loops and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -283,21 +273,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"left out: {', '.join(missing)}; pip install do-mpc==5.1.0 sympy rockit-meco")
     if version("dompc"):
         prepare()
-    body, said = [], []
+    body, remarks = [], []
     for problem in chosen.problems:
         steps = chosen.steps or PLANTS[problem].steps
-        with quiet():
+        with quiet(), warnings.catch_warnings(action="ignore"):
             loops, reasons = run(problem, kinds, steps)
             tight, _ = run(problem, [kind for kind in kinds if not kind[1]], steps, tight=True)
         body += rows(loops, tight)
-        said += reasons
+        remarks += reasons
         print(table([HEAD, *body[-len(loops) :]]), file=sys.stderr)
     versions = [f"Python {platform.python_version()}", f"casadi {ca.__version__}"]
     versions += [version(tool) for tool in TOOLS if version(tool)]
     print(f"{date.today()}; {', '.join(versions)}")
     print(table([HEAD, *body], chosen.markdown))
-    for sentence in said:
-        print(f"left out: {sentence}")
+    for remark in remarks:
+        print(f"left out: {remark}")
 
 
 if __name__ == "__main__":

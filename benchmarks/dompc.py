@@ -261,6 +261,18 @@ def run(name: str, solver: str, chosen: argparse.Namespace) -> dict[str, Any]:
         return dict(json.loads(target.read_text()))
 
 
+def grouped(records: Mapping[str, dict[str, Any]]) -> list[dict[str, Loop]]:
+    """The loops of an example by solver, for each of its controllers and estimators."""
+    groups: list[dict[str, Loop]] = []
+    for solver, record in records.items():
+        for which, loop in enumerate(record["loops"]):
+            if which == len(groups):
+                groups.append({})
+            if loop["calls"]:
+                groups[which][solver] = loop
+    return groups
+
+
 def apart(ours: Any, theirs: Any) -> float:
     """The largest difference of two records over time, relative to the size of each signal."""
     a, b = np.atleast_2d(ours), np.atleast_2d(theirs)
@@ -378,24 +390,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for solver, record in records[name].items():
             if record["end"] != "done":
                 print(f"{name} with {solver}: {record['end']}", flush=True)
-        for which in range(max(len(record["loops"]) for record in records[name].values())):
-            group = {
-                solver: record["loops"][which]
-                for solver, record in records[name].items()
-                if which < len(record["loops"]) and record["loops"][which]["calls"]
-            }
+        for which, group in enumerate(grouped(records[name])):
             if not group:
                 continue
-            groups.append(group)
-            cells = row(name, group)
-            both = [group[solver] for solver in (OURS, IPOPT) if solver in group]
+            cells, both = row(name, group), [group[each] for each in (OURS, IPOPT) if each in group]
             cells += pair(*both) if len(both) == 2 else ["–"] * len(PAIR)
             if reference:
-                known = reference.get(name, {IPOPT: {"loops": []}})[IPOPT]["loops"][which:]
-                cells.append(", ".join(distance(loop, known[0]) for loop in both if known))
+                peer = reference.get(name, {}).get(IPOPT, {"loops": []})["loops"][which:]
+                cells.append(", ".join(distance(loop, peer[0]) for loop in both if peer))
             if chosen.exact:
                 cells.append(" | ".join(map(errors, both)))
             rows.append(cells)
+            groups.append(group)
             print(" | ".join(cells), flush=True)
     print(f"solvers, in their order: {', '.join(chosen.solvers)}")
     print(table(rows))

@@ -151,7 +151,7 @@ class Call:
 
     @property
     def solved(self) -> bool:
-        """Whether the answer is a KKT point."""
+        """True for a KKT point."""
         return self.kind == SOLVED
 
     @property

@@ -71,7 +71,7 @@ class Cell:
 
     @property
     def able(self) -> bool:
-        """Whether enough steps are solved for a comparison of times, and half of all were run."""
+        """True where half of the steps were run and enough of them solved to compare times."""
         tried = self.total - self.left
         return tried > 0 and 2 * tried >= self.total and self.solved >= ENOUGH * tried
 
