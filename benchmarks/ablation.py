@@ -1,12 +1,12 @@
-"""What each mechanism of the default method buys: the collections with one switched off at a time.
+"""The collections with one mechanism of the default method switched off at a time.
 
     python benchmarks/ablation.py FOLDER [WORD ...] [--sets NAME ...] [--constants] [--list]
 
-Each mechanism is switched off by one exact change of the core's C in a copy of the package, in
-FOLDER, where the core is built and ``before_after.py`` solves the collections. ``--constants``
-doubles and halves every number of ``constants.h`` instead. What FOLDER already has is not run
-again, so an interrupted study goes on; the table, ``FOLDER/ablation.txt``, is that of what is
-there. With words, only mechanisms (or constants) whose name contains one of them.
+Each mechanism is switched off by one exact change of the core's C (``ablation.toml``) in a copy of
+the package, in FOLDER, where the core is built and ``before_after.py`` solves the collections.
+``--constants`` doubles and halves every number of ``constants.h`` instead. An interrupted study
+goes on: runs that FOLDER has are not repeated, and ``FOLDER/ablation.txt`` is the table of all that
+it has. With words, only mechanisms (or constants) whose name contains one of them.
 
 Columns: problems with a solution or a right verdict with and without it, those lost and gained
 without it (a verdict in place of a solution is a loss); of both, the iterations without it relative
@@ -23,6 +23,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,52 +42,10 @@ def change(name: str, file: str, old: str, new: str) -> Break:
     return Break(name, f"{CORE}/{file}", old, new, ())
 
 
-MECHANISMS = (
-    change("second-order correction", "barrier/step.c",
-           "number < phase->options->corrections", "number < 0"),
-    change("Levenberg-Marquardt shift where the filter blocks", "barrier/step.c",
-           "|| least > HYBRID_STEEPER_SHIFT_LARGEST)", "|| 1)"),
-    change("slopes in place of a noisy objective", "globalization/globalization.h",
-           "return excess <= hybrid_max(phase->noise, phase->numbers->tol * fabs(size));",
-           "return (void)phase, (void)size, excess < -INFINITY;"),
-    change("final step on the set where rounding decides", "driver/interior_point.c",
-           "        hybrid_refine_solution(phase);\n", ""),
-    change("extrapolation along a ray", "driver/ray.c",
-           "if (!stretch(phase)) {", "if ((void)stretch, 1) {"),
-    change("multipliers by least squares at the start", "barrier/start.c",
-           "if (phase->setup->root && plan->m)",
-           "hybrid_zero(plan->m, it->y);\n    if (phase->setup->root && plan->m)"),
-    change("first barrier parameter that fits the objective", "barrier/start.c",
-           "if ((options->nu == 0.0 || implausible) &&", "if (options->nu < 0.0 &&"),
-    change("multipliers of dependent rows by least squares", "driver/interior_point.c",
-           "    renew_multipliers(phase);\n", "    (void)renew_multipliers;\n"),
-    change("dual step where rows contradict bounds", "active_set/quadratic_program.c",
-           "if (!release(model, form, at)) return HYBRID_SOLVED;", "return HYBRID_SOLVED;"),
-    change("least squares first for more rows than unknowns", "driver/next_phase.c",
-           "squares = solver->equations > solver->free && !solver->options->linear;",
-           "squares = 0;"),
-    change("least squares where any feasible point will do", "driver/next_phase.c",
-           "if (any_root && !a_phase_was(solver, 0))", "if (0)"),
-    change("least squares by short steps", "driver/next_phase.c",
-           "if (after_root(solver)) return 1;", "(void)after_root;"),
-    change("least squares after divergence", "driver/next_phase.c",
-           "if (stop == HYBRID_STOP_DIVERGED && !a_phase_was(solver, 0)) {", "if (0) {"),
-    change("barrier after least squares with an objective", "driver/next_phase.c",
-           "if (stop == HYBRID_STOP_LOCALLY_INFEASIBLE && is_plain_phase_due(solver))",
-           "if ((void)is_plain_phase_due, 0)"),
-    change("starts off a local minimum of the violation", "driver/next_phase.c",
-           "return escape(solver, any ? HYBRID_ESCAPES : 0);", "return any = 0;"),
-    change("perturbed equations", "driver/next_phase.c",
-           "if (last->near && !solver->tried_perturbed) return", "if (0) return"),
-    change("wider bounds and a larger barrier", "driver/next_phase.c",
-           "&& !a_phase_was(solver, 1))\n        return widen", "&& 0)\n        return widen"),
-    change("on from the best point", "driver/next_phase.c",
-           "return unfinished ? go_on_from_best(solver) : 0;",
-           "return unfinished ? 0 * go_on_from_best(solver) : 0;"),
-    change("least multipliers of a solution", "driver/solve.c",
-           "if (answer->huge) lessen_multipliers(solver);",
-           "if (answer->huge) (void)lessen_multipliers;"),
-)  # fmt: skip
+def mechanisms() -> list[Break]:
+    """The mechanisms of ``ablation.toml``, switched off."""
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    return [change(**entry) for entry in tomllib.loads(text)["mechanism"]]
 
 
 def constants() -> Iterator[Break]:
@@ -154,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--list", action="store_true", help="print the names and run nothing")
     chosen = parser.parse_args(arguments)
     words = [word.lower() for word in chosen.words]
-    changes = list(constants()) if chosen.constants else list(MECHANISMS)
+    changes = list(constants()) if chosen.constants else mechanisms()
     changes = [c for c in changes if not words or any(word in c.name.lower() for word in words)]
     for one in changes:
         one.applied(one.source)

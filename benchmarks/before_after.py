@@ -8,7 +8,8 @@ collections of Schittkowski) and ``moved`` (square systems) from four starts mov
 once, in a process of its own that is ended after the time limit, and writes how it ended, f, the
 residual, iterations and processor time. What counts as solved: ``peers/judge.py``; ``truth`` are
 the small cases that the tests know the answer of, ``relatives`` of traps that one mechanism alone
-solves. The package of another checkout is run with ``PYTHONPATH=CHECKOUT``.
+solves. The package of another checkout is run with ``PYTHONPATH=CHECKOUT``, another kernel of
+OpenBLAS, which adds the same numbers in another order, with ``OPENBLAS_CORETYPE=Haswell``.
 ``diff`` prints a line a set, then each problem whose word, f or number of iterations has changed,
 the last by over a fifth and by more than five.
 """

@@ -202,18 +202,18 @@ class Comparison:
         """Exponents in n of the first call's seconds and of those of an iteration, by family."""
         lines = []
         for solver in self.table:
-            groups: dict[str, list[tuple[int, float, float]]] = {}
+            families: dict[str, list[tuple[int, float, float]]] = {}
             for name, one in self.right(solver).items():
                 first = one.answer.times[0]
                 each = first / MEASURES["it."](one.answer)
-                family = groups.setdefault(name.rpartition("-")[0], [])
+                family = families.setdefault(name.rpartition("-")[0], [])
                 family.append((self.sizes[name][0], first, each))
-            for family, rows in groups.items():
+            for label, rows in families.items():
                 if len(rows) > 1:
-                    n, first, each = zip(*rows, strict=True)
+                    n, firsts, eaches = zip(*rows, strict=True)
                     lines.append(
-                        f"{family}, {solver}: first call n^{exponent(n, first):.2f}, "
-                        f"an iteration n^{exponent(n, each):.2f}"
+                        f"{label}, {solver}: first call n^{exponent(n, firsts):.2f}, "
+                        f"an iteration n^{exponent(n, eaches):.2f}"
                     )
         return "\n".join(lines)
 

@@ -33,11 +33,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from embedded_cold import Core
-from peers.judge import TOLERANCE, Judge, Vector
+from peers.judge import TOLERANCE, Judge, Mask, Vector
 from problems.doubtful import EPS, FAMILIES, NAMES, Call
 
 from casadi_hybrid import Opti, Problem, Solver, nlpsol
+from casadi_hybrid.core.export.compare import STRICT
 from casadi_hybrid.verify import Rejection, verify
 
 NEAR, RIDGE, STEPS, STEPS_OF_C = (1e-8, 1e-6, 1e-4, 1e-3), 1e-9, 9, 60
@@ -52,46 +52,45 @@ class Doubt(Judge):
     """The judge of one parametric problem."""
 
     def __init__(self, nlp: dict[str, Any]) -> None:
-        x, p, f, g = (nlp[name] for name in "xpfg")
-        outputs = [f, ca.gradient(f, x), g, ca.jacobian(g, x)]
-        self._function = ca.Function("values", [x, p], outputs)
-        self._n, self._m = x.numel(), g.numel()
-        self._problem = Problem.from_nlp({"x": x, "p": p, "f": f, "g": g})
+        super().__init__(nlp)
+        self._problem = Problem.from_nlp({name: nlp[name] for name in "xpfg"})
 
     @staticmethod
-    def _least(normals: Any, target: Vector, low: Vector, high: Vector) -> Vector:
+    def _least_squares(normals: Any, target: Vector, low: Mask, high: Mask) -> Vector:
         """Of many multipliers the least: rows that rounding alone tells apart count as one."""
         wide = np.hstack((normals, RIDGE * np.eye(len(normals))))
-        return Judge._least(wide, np.r_[target, np.zeros(len(normals))], low, high)
+        return Judge._least_squares(wide, np.r_[target, np.zeros(len(normals))], low, high)
 
     def wrong(self, call: Call, x: Any, lam_x: Any, lam_g: Any, right: Any = None) -> str:
         """The name of what is not true of a success; empty where all is."""
         x, lam_x, lam_g = (ca.DM(part).full().ravel() for part in (x, lam_x, lam_g))
-        self._evaluate = lambda point: self._function(point, call["p"])
-        self._low, self._high = (np.r_[call[s + "g"], call[s + "x"]] for s in ("lb", "ub"))
-        _, gradient, values, normals = self._at(x)
-        rows, lam = abs(normals), np.r_[lam_g, lam_x]
-        room = 100 * EPS * np.r_[rows[: self._m] @ np.abs(x), np.abs(x)].max()
-        if not self._violation(values) <= max(1.01 * TOLERANCE, room):
+        judge = self.at(**{name: call[name] for name in NAMES})
+        _, gradient, values, normals = judge._at(x)
+        rows, lam, m = abs(normals), np.r_[lam_g, lam_x], lam_g.size
+        room = 100 * EPS * np.r_[rows[:m] @ np.abs(x), np.abs(x)].max()
+        if not judge._violation(values) <= max(1.01 * TOLERANCE, room):
             return "false"
 
         def terms(lam: Vector) -> float:
             return float((np.abs(gradient) + rows.T @ np.abs(lam)).max())
 
-        pairs = self._kkt(0 * gradient, values, 0 * normals, lam)
+        def error(lam: Vector) -> float:
+            return judge._kkt(gradient + normals.T @ lam, values, lam)
+
+        pairs = judge._kkt(np.zeros_like(x), values, lam)
         shown = max(EPS * terms(lam), exact_slope(gradient, normals, lam), pairs)
         if not shown <= 1.01 * max(TOLERANCE, 100 * EPS * terms(0 * lam)):
-            fits = [self._fit(gradient, values, normals, near) for near in NEAR]
-            least = min(fits, key=lambda fit: self._kkt(gradient, values, normals, fit))
+            least = min((judge._fit(gradient, values, normals, near) for near in NEAR), key=error)
             most = 1.01 * max(TOLERANCE, 100 * EPS * terms(least))
-            if not self._kkt(gradient, values, normals, least) <= most:
+            if not error(least) <= most:
                 return "false"
             if not shown <= most:
                 return "unproven"
         if right is not None and not np.linalg.norm(x - right[0]) <= right[1]:
             return "wrong"
-        given = {"x": x, "lam_x": lam_x, "lam_g": lam_g}
-        report = verify(self._problem, given, ipopt=False, **{name: call[name] for name in NAMES})
+        answer = {"x": x, "lam_x": lam_x, "lam_g": lam_g}
+        numbers = {name: call[name] for name in NAMES}
+        report = verify(self._problem, answer, ipopt=False, **numbers)
         return "rejected" if set(report.categories) - OTHER_CONDITIONS else ""
 
 
@@ -185,7 +184,19 @@ def by_opti(nlp: Any, calls: list[Call]) -> Answers:
         yield solved, best, full[m:], full[:m]
 
 
-def by_c(nlp: Any, calls: list[Call], core: Core) -> Answers:
+def linked(export: Any, objects: Path) -> Path:
+    """The program ``replay.c`` of an export; the core's objects are compiled once."""
+    command = ["cc", *STRICT, "-O1"]
+    if not any(objects.iterdir()):
+        core = map(str, (export.folder / "core").glob("*.c"))
+        subprocess.run([*command, f"-I{export.folder}", "-c", *core], cwd=objects, check=True)
+    own = [file for file in export.files if file.startswith(export.name) and ".c" in file]
+    files = [*own, "replay.c", *map(str, objects.glob("*.o"))]
+    subprocess.run([*command, *files, "-lm", "-o", "replay"], cwd=export.folder, check=True)
+    return Path(export.folder, "replay")
+
+
+def by_c(nlp: Any, calls: list[Call], objects: Path) -> Answers:
     """The exported solver, compiled: a line of numbers for each call."""
     n, m, last = nlp["x"].numel(), nlp["g"].numel(), list[Vector]()
     with TemporaryDirectory() as folder:
@@ -193,7 +204,7 @@ def by_c(nlp: Any, calls: list[Call], core: Core) -> Answers:
         source, line_end = export.folder / "replay.c", 'printf("\\n");'
         source.write_text(source.read_text().replace(line_end, line_end + " fflush(stdout);"))
         both = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen([core.link(export)], text=True, **both) as running:
+        with subprocess.Popen([linked(export, objects)], text=True, **both) as running:
             assert running.stdin is not None
             assert running.stdout is not None
             for call in calls:
@@ -214,7 +225,7 @@ DOORS = (
 )  # fmt: skip
 
 
-def chain(family: str, door: str, seed: int, core: Core) -> dict[str, Any]:
+def chain(family: str, door: str, seed: int, objects: Path) -> dict[str, Any]:
     """Solve one chain by one door and judge all answers."""
     make, random = FAMILIES[family], np.random.default_rng([seed, *family.encode()])
     counts, first, number = Counter[str](dict.fromkeys(COUNTS, 0)), "", -1
@@ -228,7 +239,7 @@ def chain(family: str, door: str, seed: int, core: Core) -> dict[str, Any]:
             answers = (
                 at_once(nlp, calls, threads, bool(seed // 10 % 2)) if threads
                 else by_opti(nlp, calls) if door == "Opti"
-                else by_c(nlp, calls, core) if door == "C" else one_by_one(nlp, calls, door)
+                else by_c(nlp, calls, objects) if door == "C" else one_by_one(nlp, calls, door)
             )  # fmt: skip
         for number, (solved, *answer) in enumerate(answers):
             counts["solves"] += 1
@@ -276,7 +287,6 @@ def main() -> int:
     done, seed = {(row["family"], row["seed"]) for row in rows}, -1
     until = time.monotonic() + (0 if options.print else 3600 * options.hours)
     with TemporaryDirectory() as objects, options.file.open("a", encoding="utf-8") as kept:
-        core = Core(["cc", "-O1"], Path(objects))
         while sum(row["solves"] for row in rows) < options.solves and time.monotonic() < until:
             seed += 1
             for place, family in enumerate(FAMILIES):
@@ -287,7 +297,7 @@ def main() -> int:
                 )
                 chosen = not options.names or {family, door} & set(options.names)
                 if chosen and (family, seed) not in done and time.monotonic() < until:
-                    rows.append(chain(family, door, seed, core))
+                    rows.append(chain(family, door, seed, Path(objects)))
                     print(json.dumps(rows[-1]), file=kept, flush=True)
     return 1 if show(rows) else 0
 

@@ -45,7 +45,7 @@ class Elastic:
 
     def stats(self) -> Values:
         """IPOPT's, but infeasible where elastic variables are left."""
-        stats = self._solver.stats()
+        stats: Values = self._solver.stats()
         if stats["success"] and self._elastic > ROOT:
             stats |= {"success": False, "return_status": "Infeasible, elastic variables left"}
         return stats

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from peers.workers import Answer
 
 Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Point = Sequence[float] | Vector
 GOOD = ("solved", "verdict")
 KINDS = (*GOOD, "value", "honest", "false", "wrong", "crash", "time")
 TOLERANCE, RELATIVE, UNBOUNDED = 1e-6, 1e-5, -1e10
@@ -89,20 +91,18 @@ class Judge:
         other._p = np.ravel(numbers.get("p", self._p)).astype(float)
         return other
 
-    def objective(self, x: Sequence[float]) -> float:
+    def objective(self, x: Point) -> float:
         """F(x)."""
         return float(self._evaluate(x)[0])
 
-    def violation(self, x: Sequence[float]) -> float:
+    def violation(self, x: Point) -> float:
         """The largest violation of a bound on x or g; infinite where undefined."""
         if not np.isfinite(x).all():
             return np.inf
         worst = self._violation(self._evaluate(x)[2])
         return worst if np.isfinite(worst) else np.inf
 
-    def residual(
-        self, x: Sequence[float], lam_g: Sequence[float], lam_x: Sequence[float], fit: bool = True
-    ) -> float:
+    def residual(self, x: Point, lam_g: Point, lam_x: Point, fit: bool = True) -> float:
         """The largest of violation, stationarity and complementarity; infinite where undefined.
 
         Without ``fit`` no multipliers are fitted: cheaper, for many calls.
@@ -125,7 +125,7 @@ class Judge:
                 best = min(best, *(max(violation, error) for error in errors))
         return best if np.isfinite(best) else np.inf
 
-    def infeasible(self, x: Sequence[float]) -> bool:
+    def infeasible(self, x: Point) -> bool:
         """Whether x is a stationary point of the violation that is not feasible."""
         if not np.isfinite(x).all():
             return False
@@ -136,7 +136,7 @@ class Judge:
             return False
         return any(self._stuck(signed, values, normals, norm) for norm in (1, 2))
 
-    def unbounded(self, x: Sequence[float]) -> bool:
+    def unbounded(self, x: Point) -> bool:
         """Whether f is below −1e10 at a feasible point."""
         if not np.isfinite(x).all():
             return False
@@ -157,7 +157,7 @@ class Judge:
         f, slope, g = self._functions.values(point, self._p, lam)
         return float(f), slope.full().ravel(), np.concatenate((g.full().ravel(), point))
 
-    def _at(self, x: Sequence[float]) -> tuple[float, Vector, Vector, Any]:
+    def _at(self, x: Point) -> tuple[float, Vector, Vector, Any]:
         """F, ∇f, the values of g and x, and their Jacobian."""
         point = np.array(x, dtype=float)
         f, gradient, g, jacobian = self._functions.rows(point, self._p)
@@ -196,14 +196,14 @@ class Judge:
         low, high = self._sides(values, near)
         return self._least_squares(normals, -gradient, low, high)
 
-    def _sides(self, values: Vector, near: float) -> tuple[Vector, Vector]:
+    def _sides(self, values: Vector, near: float) -> tuple[Mask, Mask]:
         """Masks of the rows at their lower and at their upper bound."""
         with np.errstate(invalid="ignore"):
             slack = near * np.maximum(1.0, np.abs(values))
             return values <= self._low + slack, values >= self._high - slack
 
     @staticmethod
-    def _least_squares(normals: Any, target: Vector, low: Vector, high: Vector) -> Vector:
+    def _least_squares(normals: Any, target: Vector, low: Mask, high: Mask) -> Vector:
         """Least squares over multipliers of these sides, at low ≤ 0, at high ≥ 0."""
         lam, active = np.zeros(low.size), low | high
         if issparse(normals):

@@ -17,8 +17,7 @@ def table(rows: Sequence[Sequence[str]], markdown: bool = False) -> str:
     """Rows of cells as columns; the first column to the left, the rest to the right."""
     if markdown:
         rule = ["---", *["--:"] * (len(rows[0]) - 1)]
-        lines = [rows[0], rule, *rows[1:]]
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in (rows[0], rule, *rows[1:]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -1,8 +1,9 @@
 """Problems of COPS from their published statements, with published least values.
 
 E. D. Dolan, J. J. Moré, T. S. Munson, Benchmarking Optimization Software with COPS 3.0, Argonne
-National Laboratory ANL/MCS-TM-273, 2004, and, where named, the sources of the values. Starts are
-those of the report but for the electrons, which lie on a spiral in the place of random points.
+National Laboratory ANL/MCS-TM-273, 2004, and, where named, the sources of the values. Some stand
+with the control problems and with the large ones. Starts are those of the report but for the
+electrons, which lie on a spiral in the place of random points.
 Values are those of the continuous problem or of one grid: on other grids they are met to 1e-4.
 """
 
@@ -17,6 +18,9 @@ import casadi as ca
 import numpy as np
 
 from problems.control_base import Program, trapezoid
+from problems.control_singular import catalyst, goddard
+from problems.control_time import robot_arm
+from problems.large import surface, torsion
 
 Data = dict[str, Any]
 
@@ -56,8 +60,7 @@ def polygon(N: int) -> Data:
     program = Program()
     r = program.variable("r", N - 1, lower=0, upper=1, start=4 * k * (N + 1 - k) / (N + 1) ** 2)
     theta = program.variable("theta", N - 1, lower=0, upper=pi, start=pi * k / N)
-    first, second = (list(part) for part in np.triu_indices(N - 1, 1))
-    first, second = [int(i) for i in first], [int(j) for j in second]
+    first, second = (part.tolist() for part in np.triu_indices(N - 1, 1))
     cosine = ca.cos(theta[second] - theta[first])
     squares = r[first] ** 2 + r[second] ** 2 - 2 * r[first] * r[second] * cosine
     program.rows(squares, -inf, 1.0)
@@ -80,29 +83,6 @@ def cam(N: int) -> Data:
     return program.build()
 
 
-def rocket(N: int) -> Data:
-    """The greatest height of Goddard's rocket, the final time free."""
-    t = np.linspace(0, 1, N + 1)
-    program = Program()
-    X = program.variable(
-        "x", 3, N + 1, lower=[1, 0, 0.6], upper=[inf, inf, 1],
-        start=np.array([1 + 0 * t, t * (1 - t), 1 - 0.4 * t]),
-    )  # fmt: skip
-    T = program.variable("T", 1, N + 1, lower=0.0, upper=3.5, start=1.75)
-    step = program.variable("step", 1, lower=0.0, start=1 / N)
-
-    def right(x: Any, thrust: Any) -> Any:
-        h, v, m = x[0], x[1], x[2]
-        drag = 310 * v**2 * ca.exp(-500 * (h - 1))
-        return ca.vertcat(v, (thrust - drag) / m - 1 / h**2, -2 * thrust)
-
-    trapezoid(program, right, X, T, step)
-    program.rows(X[:, 0] - ca.DM([1, 0, 1]))
-    program.rows(X[2, N] - 0.6)
-    program.cost(-X[0, N])
-    return program.build()
-
-
 def steering(N: int) -> Data:
     """The least time in which a particle steered by an angle reaches a state."""
     t = np.linspace(0, 1, N + 1)
@@ -121,54 +101,25 @@ def steering(N: int) -> Data:
     return program.build()
 
 
-def torsion(N: int) -> Data:
-    """Elastic–plastic torsion of a bar under a force of 5, on N × N inner points.
-
-    |v| is at most the distance to the edge; linear elements on triangles.
-    """
-    line = np.arange(1, N + 1)
-    near = np.minimum(line, N + 1 - line) / (N + 1)
-    bound = np.minimum.outer(near, near)
-    program = Program()
-    v = program.variable("v", N, N, lower=-bound, upper=bound, start=bound)
-    wide = _framed(v, ca.DM(N + 2, 1), ca.DM(1, N))
-    across, along = wide[1:, :] - wide[:-1, :], wide[:, 1:] - wide[:, :-1]
-    energy = 0.5 * (ca.sumsqr(across) + ca.sumsqr(along))
-    program.cost(energy - 5 / (N + 1) ** 2 * ca.sum1(ca.vec(v)))
-    return program.build()
-
-
-def surface(N: int) -> Data:
-    """The least area of a surface above an obstacle, on N × N inner points."""
-    i = np.arange(N + 2)
-    edge = 1 - (2 * i / (N + 1) - 1) ** 2
-    inside = (i >= np.floor(0.25 * (N + 1))) & (i <= np.ceil(0.75 * (N + 1)))
-    floor = np.where(np.outer(inside, inside), 1.0, 0.0)[1:-1, 1:-1]
-    program = Program()
-    start = np.repeat(edge[1:-1, None], N, axis=1)
-    v = program.variable("v", N, N, lower=floor, start=start)
-    wide = ca.horzcat(ca.DM(edge), ca.vertcat(ca.DM(1, N), v, ca.DM(1, N)), ca.DM(edge))
-    h = 1 / (N + 1)
-    across, along = (wide[1:, :] - wide[:-1, :]) / h, (wide[:, 1:] - wide[:, :-1]) / h
-    for p, q in ((across[:, :-1], along[:-1, :]), (across[:, 1:], along[1:, :])):
-        program.cost(0.5 * h**2 * ca.sum1(ca.vec(ca.sqrt(1 + p**2 + q**2))))
-    return program.build()
-
-
-def _framed(inner: Any, side: Any, end: Any) -> Any:
-    return ca.horzcat(side, ca.vertcat(end, inner, end), side)
-
-
 COPS: dict[str, tuple[Callable[[], Data], float]] = {
-    f"{build.__name__}-{N}": (partial(build, N), f_star)
-    for build, N, f_star in (
-        (electrons, 25, 243.8128), (electrons, 50, 1055.182),
-        (chain, 50, 5.07226), (chain, 400, 5.06862),
+    f"{name}-{N}": (partial(build, N), f_star)
+    for name, build, N, f_star in (
+        ("electrons", electrons, 25, 243.8128),
+        ("electrons", electrons, 50, 1055.182),
+        ("chain", chain, 50, 5.07226),
+        ("chain", chain, 400, 5.06862),
         # R. L. Graham 1975 and C. Audet, P. Hansen, F. Messine 2002 and 2013.
-        (polygon, 6, -0.674981), (polygon, 8, -0.726868), (polygon, 10, -0.749137),
-        (polygon, 50, -0.784016),
-        (cam, 400, -4.27568), (rocket, 400, -1.01283), (steering, 200, 0.554577),
-        (torsion, 50, -0.418087), (surface, 50, 2.51488),
+        ("polygon", polygon, 6, -0.674981),
+        ("polygon", polygon, 8, -0.726868),
+        ("polygon", polygon, 10, -0.749137),
+        ("polygon", polygon, 50, -0.784016),
+        ("cam", cam, 400, -4.27568),
+        ("rocket", goddard, 400, -1.01283),
+        ("robot", robot_arm, 200, 9.14138),
+        ("catalyst", catalyst, 100, -0.0480556),
+        ("steering", steering, 200, 0.554577),
+        ("torsion", torsion, 50, -0.418087),
+        ("surface", partial(surface, wide=True), 50, 2.51488),
     )
-}  # fmt: skip
+}
 """Builders and published least values by name and size."""

@@ -114,18 +114,20 @@ def torsion(N: int) -> dict[str, Any]:
     return program.build()
 
 
-def surface(N: int) -> dict[str, Any]:
+def surface(N: int, wide: bool = False) -> dict[str, Any]:
     """The least surface over an obstacle: bounds alone, an objective of roots of squares.
 
     On the unit square, the edge at 1 − (2x − 1)² along x and at 0 along y, the surface at least 1
-    on the middle half of the square; triangles on N × N inner points.
+    on the middle half of the square, or on the ``wide`` one of the report, whose nodes begin before
+    and end after; triangles on N × N inner points.
 
     Source: COPS 3.0, problem "Minimal surface with obstacle", by linear elements.
     """
     h = 1.0 / (N + 1)
     t = np.linspace(0.0, 1.0, N + 2)
     height = np.where(np.isin(t, (0.0, 1.0))[None, :], (1 - (2 * t - 1) ** 2)[:, None], 0.0)
-    inner = (np.abs(t - 0.5) <= 0.25)[1:-1]
+    reach = 0.5 - (N + 1) // 4 * h + 1e-12 if wide else 0.25
+    inner = (np.abs(t - 0.5) <= reach)[1:-1]
     low = np.where(inner[:, None] & inner[None, :], 1.0, 0.0)
     start = np.maximum(low, (1 - (2 * t[1:-1] - 1) ** 2)[:, None] + 0 * low)
     program = Program()

@@ -9,8 +9,9 @@ import pytest
 from control_versus import loop
 from peers.cases import Case, cases
 from peers.judge import Judge as ColdJudge
+from peers.judge import judged
 from peers.solvers import claim
-from peers.workers import Answer, solve
+from peers.workers import Answer, Run, solve
 from support.cases.nlp import PEER
 from versus.plants import PLANTS
 from warm.families import FAMILIES
@@ -22,7 +23,6 @@ from warm.stages import program
 from warm.summary import best, lost_steps, ratios, summarize
 from warm.table import report
 from warm_peers import main
-from wheel_peers import judged
 
 HORIZON = 4
 
@@ -105,7 +105,7 @@ def test_peer_accepts_options_and_solves_a_step(name):
 def test_failures_of_peers_are_counted():
     late = measure(small("tanks"), [NAMES[OURS]], Plan([1], 2, 1e-9), lambda _: None)
     assert [call.kind for call in late] == [LEFT, LEFT]
-    wrong = Setting("ipopt/wrong", lambda _: {"no_such_option": 1}, "ipopt")
+    wrong = Setting("ipopt/wrong", "ipopt", {"no_such_option": 1})
     broken = measure(small("tanks"), [wrong], Plan([1], 1, 9.0), lambda _: None)
     assert [call.kind for call in broken] == [RAISED]
 
@@ -212,7 +212,7 @@ def test_statistics_become_claims(stats, word):
 @pytest.mark.parametrize("solver", ["hybrid", "ipopt", "sqpmethod qrqp", "uno filtersqp"])
 def test_cold_peer_solves_a_problem(solver, capfd):
     case = next(case for case in cases("hs") if case.name == "HS35")
-    answer = solve(solver, case.group, case.name, case.x0, 1)
+    answer = solve(Run(solver), case)
     assert judged(case, ColdJudge(case.build()), answer).kind == "solved"
     assert answer.iterations > 0
 
