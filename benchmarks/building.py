@@ -1,4 +1,4 @@
-"""What it costs to build a solver and to call it once: ours, and IPOPT's as it is and with expand.
+"""Costs of building a solver and of its first call: ours, IPOPT's as it is and with expand.
 
 Processor seconds of ``nlpsol`` and the first call together, in brackets those of a second call,
 from the answer with its multipliers, and iterations of the first; for predictive controllers

@@ -87,7 +87,8 @@ def hybrid(module: Any, variant: str, tight: bool) -> tuple[Step, Timed]:
     """This package's controller."""
     from casadi_hybrid.control import OptimalControl  # noqa: PLC0415
 
-    plain, more = OptimalControl.__init__, {"solver": {"tol": TIGHT["tol"]}} if tight else {}
+    plain = OptimalControl.__init__
+    more: dict[str, Any] = {"solver": {"tol": TIGHT["tol"]}} if tight else {}
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         plain(self, *arguments, **named, **more)

@@ -173,7 +173,7 @@ def prepare() -> None:
     mpl.use("Agg", force=True)
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
-    nothing: Callable[..., None] = lambda *_, **__: None  # noqa: E731
+    nothing: Any = lambda *_, **__: None  # noqa: E731
     plt.show = plt.pause = plt.ion = nothing
     builtins.input = lambda *_: ""
     # From 3.8 on casadi.tools lacks the names that do-mpc looks for there.

@@ -289,6 +289,8 @@ def main() -> int:
     chosen = parser.parse_args()
     words = chosen.compiler
     compiler = compiler_of(tuple(shlex.split(words))) if words else find_compiler()
+    if compiler is None:
+        parser.error("no C compiler on this machine")
     if chosen.question == "cold":
         print_verdicts(chosen.names or ["hs"], compiler)
     else:

@@ -1,4 +1,4 @@
-"""What a problem costs that is solved once: building its solver and its first call, beside IPOPT.
+"""Costs of a problem that is solved once, building its solver and one call, beside IPOPT.
 
 Milliseconds of processor time (medians of fresh problems, the solvers in turn) of building, of the
 first call, and of a second one from the same start.

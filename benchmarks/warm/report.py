@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from peers.report import exponent, geometric_mean, table
+from peers.solvers import OURS
 
 from warm.loop import FALSE, LEFT, RAISED, Call
-from warm.peers import ALIKE, OURS
+from warm.peers import ALIKE
 
 ENOUGH = 0.9
 """A setting can be the best of its peer where it solves at least this share of the steps it ran."""
@@ -101,15 +102,17 @@ def _cell(calls: Sequence[Call], least: Mapping[Any, float], clock: str) -> Cell
     worse = [call.f - least[call.instant] > WORSE * max(1.0, abs(call.f)) for call in good]
     kinds = Counter(call.kind for call in calls)
     return Cell(
-        calls[0].setting,
-        len(calls),
-        len(good),
-        *(kinds[kind] for kind in (FALSE, RAISED, LEFT)),
-        sum(worse),
-        float(np.median(times or [np.nan])),
-        np.quantile(every or [np.nan], (0.99, 0.999, 1.0)).tolist(),
-        float(np.median(counts or [np.nan])),
-        calls[0].build,
+        setting=calls[0].setting,
+        total=len(calls),
+        solved=len(good),
+        false=kinds[FALSE],
+        raised=kinds[RAISED],
+        left=kinds[LEFT],
+        worse=sum(worse),
+        median=float(np.median(times or [np.nan])),
+        tail=np.quantile(every or [np.nan], (0.99, 0.999, 1.0)).tolist(),
+        iterations=float(np.median(counts)) if counts else np.nan,
+        build=calls[0].build,
     )
 
 
@@ -166,7 +169,7 @@ def block(place: Place, cells: Mapping[str, Cell]) -> str:
 
 
 def conclusion(calls: Sequence[Call], summary: Summary) -> str:
-    """What follows from the tables of the programs."""
+    """Ratios, losses and oddities over all programs."""
     defaults = "The best setting of each solver, its median over that of our defaults"
     alike = f"The same over {ALIKE}, which asks for no more than the others are asked for"
     parts = [_ratios(summary, OURS, defaults), _ratios(summary, ALIKE, alike)]
