@@ -1,11 +1,13 @@
 """This package and CasADi's other NLP solvers on collections of problems, judged in one way.
 
     python benchmarks/compare.py --set hs [--solvers NAME ...] [--only TEXT ...] [--list]
-    python benchmarks/compare.py --set cute pglib --folder FOLDER [--profile FILE.pdf]
+    python benchmarks/compare.py --set cute --folder FOLDER [--largest KB] [--profile FILE.pdf]
 
-Sets: ``peers/cases.py``; those of files (cute, pglib) are read from a folder. Each solver runs in a
-process of its own that is ended after the time limit; options: ``peers/solvers.py``. Kinds of an
-answer: ``peers/judge.py``; a solver's own word decides nothing. Columns:
+Sets: ``peers/cases.py``. Two are read from a folder that holds their files: ``cute``, the ``.nl``
+files in the folder ``cute`` of github.com/Pyomo/pyomo-model-libraries, and ``pglib``, the grids of
+github.com/power-grid-lib/pglib-opf. Each solver runs in a process of its own that is ended after
+the time limit; options: ``peers/solvers.py``. Kinds of an answer: ``peers/judge.py``; a solver's
+own word decides nothing. Columns:
 
 * right: answers of a kind that is right for the problem, and how many of each kind;
 * least f: solved, with the least f of all solvers up to 1e-6·max(1, |f|);
@@ -16,7 +18,8 @@ answer: ``peers/judge.py``; a solver's own word decides nothing. Columns:
 
 Seconds are processor time of the calling thread unless ``--clock`` says otherwise. Below the table
 stand wins and losses beside each peer, and beside the best variant of IPOPT, problem by problem the
-one with the fewest iterations; "other minima" are those whose f differs by over 1e-6·max(1, |f|).
+one with the fewest iterations. A verdict where the other solves is a loss; "other minima" are those
+whose f differs by over 1e-6·max(1, |f|).
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +38,7 @@ from typing import Any
 import numpy as np
 from peers.cases import SETS, SIZES, Case, case_named, cases, moved, of_sizes
 from peers.judge import KINDS, Judge, Outcome, judged
-from peers.report import exponent, mean_ratio, profile, spread, table
+from peers.report import exponent, geometric_mean, profile, spread, table
 from peers.solvers import OURS, PEERS
 from peers.workers import CLOCKS, Answer, Run, Worker
 
@@ -88,7 +91,7 @@ class Comparison:
         """The solvers that are no setting of this package."""
         return [name for name in self.table if PEERS[name].peer != OURS]
 
-    def right(self, solver: str) -> dict[str, Outcome]:
+    def right(self, solver: str) -> Outcomes:
         """The outcomes of a solver that are right."""
         found = self.table.get(solver, {})
         return {name: one for name, one in found.items() if one.kind in self.cases[name].good}
@@ -123,9 +126,13 @@ class Comparison:
                 solver, str(len(self.right(solver))), *(str(counts[kind]) for kind in kinds),
                 str(best), str(sum(self.optimal(*item) for item in outcomes.items())),
                 str(sum(told)) if told else "–", f"{sum(a.seconds for a in answers):.2f}",
-                *(mean_ratio(self._pairs(solver, reference, measure)) for measure in self.measures),
+                *(self._mean(solver, reference, measure) for measure in self.measures),
             ])  # fmt: skip
         return table(rows, markdown)
+
+    def _mean(self, solver: str, reference: str, measure: str) -> str:
+        ratios = _ratios(self.right(solver), self.right(reference), measure)
+        return f"{geometric_mean(list(ratios.values())):.2f}" if ratios else "–"
 
     def _least(self) -> dict[str, float]:
         least: dict[str, float] = {}
@@ -134,18 +141,6 @@ class Comparison:
                 if one.kind == "solved":
                     least[name] = min(one.f, least.get(name, np.inf))
         return least
-
-    def _pairs(self, solver: str, reference: str, measure: str) -> list[tuple[float, float]]:
-        """Numbers of two solvers where both are right and both tell them."""
-        ours, theirs, value = self.right(solver), self.right(reference), MEASURES[measure]
-        told = [
-            (ours[name].answer, theirs[name].answer)
-            for name in ours
-            if name in theirs
-            and not (measure == "it." and None in (ours[name].answer.iterations,
-                                                   theirs[name].answer.iterations))
-        ]  # fmt: skip
-        return [(value(a), value(b)) for a, b in told]
 
     def listing(self, markdown: bool = False, memory: bool = False) -> str:
         """The table of the problems; answers that are not right are marked."""
@@ -180,23 +175,27 @@ class Comparison:
         for peer, theirs in peers.items():
             lines.append(f"\n{first} / {peer}, {len(ours.keys() & theirs.keys())} right in both:")
             for measure in self.measures:
-                value = MEASURES[measure]
-                ratios = {
-                    name: value(ours[name].answer) / value(theirs[name].answer)
-                    for name in ours
-                    if name in theirs and (measure != "it." or theirs[name].answer.iterations)
-                }
-                lines.append(f"  {measure} {spread(ratios)}")
+                lines.append(f"  {measure} {spread(_ratios(ours, theirs, measure))}")
             lost = [
-                f"{name} ({self.table[first][name].kind})" for name in theirs if name not in ours
+                f"{name} ({self.table[first][name].kind})" for name in self._missed(ours, theirs)
             ]
-            won = [name for name in ours if name not in theirs]
+            won = self._missed(theirs, ours)
             worse, better = _minima(ours, theirs), _minima(theirs, ours)
             for text, names in (
                 ("lost", lost), ("won", won), ("other minima, worse", worse), ("better", better),
             ):  # fmt: skip
                 lines.append(f"  {text}: {len(names)}: {', '.join(names) or '–'}")
         return "\n".join(lines)
+
+    def _missed(self, ours: Outcomes, theirs: Outcomes) -> list[str]:
+        """Problems that they do right and we do not; a verdict is no answer where one is."""
+        kinds = {name: one.kind for name, one in ours.items()}
+        return [
+            name
+            for name, one in theirs.items()
+            if name not in kinds
+            or (one.kind, kinds[name], self.cases[name].truth) == ("solved", "verdict", "solvable")
+        ]
 
     def growth(self) -> str:
         """Exponents in n of the first call's seconds and of those of an iteration, by family."""
@@ -235,19 +234,27 @@ class Comparison:
         path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
-def _fewest(variants: Sequence[Mapping[str, Outcome]]) -> dict[str, Outcome]:
+def _ratios(ours: Outcomes, theirs: Outcomes, measure: str) -> dict[str, float]:
+    """Of problems that both do right, our number over theirs where both tell it."""
+    value, ratios = MEASURES[measure], {}
+    for name in (name for name in ours if name in theirs):
+        answers = ours[name].answer, theirs[name].answer
+        if measure != "it." or all(answer.iterations is not None for answer in answers):
+            ratios[name] = value(answers[0]) / value(answers[1])
+    return ratios
+
+
+def _fewest(variants: Sequence[Outcomes]) -> Outcomes:
     """Of several solvers, problem by problem the answer of the fewest iterations."""
-    found: dict[str, Outcome] = {}
+    iterations, found = MEASURES["it."], Outcomes()
     for outcomes in variants:
         for name, one in outcomes.items():
-            if name not in found or MEASURES["it."](one.answer) < MEASURES["it."](
-                found[name].answer
-            ):
+            if name not in found or iterations(one.answer) < iterations(found[name].answer):
                 found[name] = one
     return found
 
 
-def _minima(ours: Mapping[str, Outcome], theirs: Mapping[str, Outcome]) -> list[str]:
+def _minima(ours: Outcomes, theirs: Outcomes) -> list[str]:
     """Problems that both solve, where our f is larger."""
     return [
         name

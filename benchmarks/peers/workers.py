@@ -18,6 +18,8 @@ from typing import Any
 from peers.cases import Case, case_named
 from peers.solvers import PEERS, claim
 
+REFUSED = "Not_Enough_Degrees_Of_Freedom"
+"""Where IPOPT refuses a problem its count of iterations is memory that it has not set."""
 CLOCKS = {
     "thread": time.thread_time, "processor": time.process_time, "wall": time.perf_counter,
 }  # fmt: skip
@@ -96,11 +98,12 @@ def solve(run: Run, case: Case, built: Callable[[], None] = lambda: None) -> Ans
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises is its answer
         return Answer("raised", status=str(error).strip().splitlines()[-1][:200])
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    count = stats.get("iter_count") if PEERS[run.solver].counts else None
+    status, count = str(stats.get("return_status")), stats.get("iter_count")
+    told = PEERS[run.solver].counts and count is not None and status != REFUSED
     x, lam_g, lam_x = (found[key].full().ravel().tolist() for key in ("x", "lam_g", "lam_x"))
     return Answer(
-        "returned", claim(stats), str(stats.get("return_status")), x, lam_g, lam_x,
-        None if count is None else int(count), building, min(times), times, memory,
+        "returned", claim(stats), status, x, lam_g, lam_x, int(count) if told else None,
+        building, min(times), times, memory,
     )  # fmt: skip
 
 

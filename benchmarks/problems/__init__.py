@@ -1,4 +1,4 @@
-"""Problems of the benchmarks: families of all sizes; the published ones are data of the tests."""
+"""Problems of the benchmarks: families, statements of COPS, grids; others stand with the tests."""
 
 import sys
 from pathlib import Path
