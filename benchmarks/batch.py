@@ -21,8 +21,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 from warm.families import FAMILIES
-from warm.loop import Loop
-from warm.measure import quiet
+from warm.loop import Loop, quiet
 from warm.stages import program
 
 from casadi_hybrid import nlpsol

@@ -1,4 +1,4 @@
-"""What it costs to build a solver and to call it once: ours, and IPOPT's as it is and with expand.
+"""Costs of building a solver and of its first call: ours, IPOPT's as it is and with expand.
 
 Processor seconds of ``nlpsol`` and the first call together, in brackets those of a second call,
 from the answer with its multipliers, and iterations of the first; for predictive controllers
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -28,7 +29,8 @@ from warm.stages import Family
 
 import casadi_hybrid as ch
 
-WAYS = ("calls", "map", "opti", "graph", "rk", "cvodes")
+INTEGRATORS = ("rk", "cvodes")
+WAYS = ("calls", "map", "opti", "graph", *INTEGRATORS)
 NAMES = ("van_der_pol", "quadrotor", "cart_pole", "chain")
 SOLVERS = ("hybrid", "ipopt", "expand")
 INTERVALS = (20, 100, 400)
@@ -36,52 +38,48 @@ QUIET = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes"}}
 
 
 def too_long(name: str, N: int, way: str, solver: str) -> bool:
-    """Whether it would take minutes."""
-    slow = way in ("graph", "rk", "cvodes") and (name == "chain" or N > 100)
+    """True where a row would take minutes."""
+    slow = way in ("graph", *INTEGRATORS) and (name == "chain" or N > 100)
     return slow or (solver == "expand" and (way == "cvodes" or (name == "chain" and N > 100)))
 
 
-def interval(family: Family, kind: Any = ca.SX) -> ca.Function:
-    """(x, u, t) → the next state, the cost, the rows c ≥ 0 at the state."""
-    n, m = len(family.start), len(family.lower)
-    x, u, t = kind.sym("x", n), kind.sym("u", m), kind.sym("t")
-    rows = kind(0, 1) if family.rows is None else family.rows(x, t)
-    cost = family.dt * family.cost(x, u, t)
-    return ca.Function("interval", [x, u, t], [family.step(x, u), cost, rows])
+def parts(family: Family, x: Any, u: Any, t: Any) -> tuple[Any, Any, Any]:
+    """The next state, the cost of an interval, and the rows c ≥ 0 at its state."""
+    rows = type(x)(0, 1) if family.rows is None else family.rows(x, t)
+    return family.step(x, u), family.dt * family.cost(x, u, t), rows
 
 
-def integrated(family: Family, plugin: str) -> ca.Function:
-    """The same with the mean slope of the step as right-hand side of CasADi's integrator."""
-    n, m = len(family.start), len(family.lower)
-    x, u = ca.SX.sym("x", n), ca.SX.sym("u", m)
-    slope = (family.step(x, u) - x) / family.dt
-    step = ca.integrator("step", plugin, {"x": x, "u": u, "ode": slope}, 0.0, family.dt)
-    y, v, s = ca.MX.sym("x", n), ca.MX.sym("u", m), ca.MX.sym("t")
-    _, cost, rows = interval(family)(y, v, s)
-    return ca.Function("interval", [y, v, s], [step(x0=y, u=v)["xf"], cost, rows])
+def interval(family: Family, way: str) -> Any:
+    """(x, u, t) → :func:`parts`, as a Function in SX, in the graph, or with an integrator.
+
+    An integrator of CasADi gets the mean slope of the step as its right-hand side.
+    """
+    if way == "graph":
+        return partial(parts, family)
+    symbols = [("x", len(family.start)), ("u", len(family.lower)), ("t", 1)]
+    x, u, t = (ca.SX.sym(*symbol) for symbol in symbols)
+    step = ca.Function("interval", [x, u, t], parts(family, x, u, t))
+    if way not in INTEGRATORS:
+        return step
+    ode = {"x": x, "u": u, "ode": (family.step(x, u) - x) / family.dt}
+    integrate = ca.integrator("step", way, ode, 0.0, family.dt)
+    x, u, t = (ca.MX.sym(*symbol) for symbol in symbols)
+    return ca.Function("interval", [x, u, t], [integrate(x0=x, u=u)["xf"], *step(x, u, t)[1:]])
 
 
 def horizon(family: Family, N: int, way: str) -> tuple[Any, Any, Any, Any]:
     """x, u, f and g by columns; the gaps first, then the rows."""
-    n, m = len(family.start), len(family.lower)
-    x = [ca.MX.sym(f"x{k}", n) for k in range(N + 1)]
-    u = [ca.MX.sym(f"u{k}", m) for k in range(N)]
-    times = [k * family.dt for k in range(N)]
+    x = [ca.MX.sym(f"x{k}", len(family.start)) for k in range(N + 1)]
+    u = [ca.MX.sym(f"u{k}", len(family.lower)) for k in range(N)]
+    times, F = [k * family.dt for k in range(N)], interval(family, way)
     if way == "map":
-        F = interval(family).map(N)
-        ahead, costs, rows = F(ca.horzcat(*x[:-1]), ca.horzcat(*u), ca.DM(times).T)
-        gaps, f = ca.horzcat(*x[1:]) - ahead, ca.sum2(costs)
-        return x, u, f, [ca.vec(gaps), ca.vec(rows[:, 1:])]
-    step = integrated(family, way) if way in ("rk", "cvodes") else interval(family)
+        ahead, costs, rows = F.map(N)(ca.horzcat(*x[:-1]), ca.horzcat(*u), ca.DM(times).T)
+        return x, u, ca.sum2(costs), [ca.vec(ca.horzcat(*x[1:]) - ahead), ca.vec(rows[:, 1:])]
     f, gaps, others = 0, [], []
     for k in range(N):
-        if way == "graph":
-            ahead = family.step(x[k], u[k])
-            cost = family.dt * family.cost(x[k], u[k], times[k])
-            rows = ca.MX(0, 1) if family.rows is None else family.rows(x[k], times[k])
-        else:
-            ahead, cost, rows = step(x[k], u[k], times[k])
-        f, gaps = f + cost, [*gaps, x[k + 1] - ahead]
+        ahead, cost, rows = F(x[k], u[k], times[k])
+        f += cost
+        gaps.append(x[k + 1] - ahead)
         others += [rows] if k else []
     return x, u, f, [ca.vertcat(*gaps), ca.vertcat(*others)]
 
@@ -89,23 +87,25 @@ def horizon(family: Family, N: int, way: str) -> tuple[Any, Any, Any, Any]:
 def dictionary(family: Family, N: int, way: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """CasADi's dictionary, and the arguments of a call."""
     x, u, f, (gaps, rows) = horizon(family, N, way)
-    n, m, start = len(family.start), len(family.lower), np.array(family.start)
     unknowns = [part for pair in zip(x, u, strict=False) for part in pair] + [x[-1]]
     final = family.final(x[-1], N * family.dt)
     nlp = {"x": ca.vertcat(*unknowns), "f": f + final, "g": ca.vertcat(gaps, rows)}
+    n, start = len(family.start), family.start
     floor, roof = family.floor or (-np.inf,) * n, family.roof or (np.inf,) * n
-    lower = np.concatenate([start, *([*family.lower, *floor] for _ in range(N))])
-    upper = np.concatenate([start, *([*family.upper, *roof] for _ in range(N))])
-    rest = family.rest or (0.0,) * m
-    x0 = np.concatenate([start, *([*rest, *start] for _ in range(N))])
+    ends = {
+        "x0": (family.rest or (0.0,) * len(family.lower)) + start,
+        "lbx": family.lower + floor,
+        "ubx": family.upper + roof,
+    }
+    arguments: dict[str, Any] = {key: start + N * values for key, values in ends.items()}
     ubg = np.concatenate([np.zeros(gaps.numel()), np.full(rows.numel(), np.inf)])
-    return nlp, {"x0": x0, "lbx": lower, "ubx": upper, "lbg": 0.0, "ubg": ubg}
+    return nlp, arguments | {"lbg": 0.0, "ubg": ubg}
 
 
 def stated(family: Family, N: int, opti: Any) -> Any:
     """The same as a user of Opti writes it."""
     n, m = len(family.start), len(family.lower)
-    X, U, F = opti.variable(n, N + 1), opti.variable(m, N), interval(family)
+    X, U, F = opti.variable(n, N + 1), opti.variable(m, N), interval(family, "opti")
     f = family.final(X[:, N], N * family.dt)
     opti.subject_to(X[:, 0] == np.array(family.start))
     for k in range(N):
@@ -124,35 +124,33 @@ def stated(family: Family, N: int, opti: Any) -> Any:
     return opti
 
 
-def measure(family: Family, N: int, way: str, solver: str) -> tuple[float, float, float, float]:
-    """Seconds of building and the first call, and of a second; iterations; f, NaN of a failure."""
-    ours = solver == "hybrid"
-    options: dict[str, Any] = {} if ours else {**QUIET, "expand": solver == "expand"}
-    clock = time.process_time
+def measure(family: Family, N: int, way: str, solver: str) -> tuple[float, float, int, bool]:
+    """Seconds of building and the first call, and of a second; iterations; success."""
+    ours, clock = solver == "hybrid", time.process_time
+    plugin, options = ("hybrid", {}) if ours else ("ipopt", {**QUIET, "expand": solver == "expand"})
     if way == "opti":
         opti = stated(family, N, ch.Opti() if ours else ca.Opti())
         began = clock()
-        opti.solver("hybrid" if ours else "ipopt", options)
+        opti.solver(plugin, options)
         try:
-            found = opti.solve()
+            solution = opti.solve()
         except RuntimeError:
-            return clock() - began, np.nan, np.nan, np.nan
+            return clock() - began, np.nan, 0, False
         first = clock() - began
-        opti.set_initial(found.value_variables())
-        opti.set_initial(opti.lam_g, found.value(opti.lam_g))
+        opti.set_initial(solution.value_variables())
+        opti.set_initial(opti.lam_g, solution.value(opti.lam_g))
         began = clock()
-        again = opti.solve()
-        return first, clock() - began, found.stats()["iter_count"], float(again.value(opti.f))
+        opti.solve()
+        return first, clock() - began, solution.stats()["iter_count"], True
     nlp, arguments = dictionary(family, N, way)
     began = clock()
-    made = ch.nlpsol("S", "hybrid", nlp) if ours else ca.nlpsol("S", "ipopt", nlp, options)
-    found = made(**arguments)
-    first = clock() - began
-    good, steps = made.stats()["success"], made.stats()["iter_count"]
-    start = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
+    solve = (ch.nlpsol if ours else ca.nlpsol)("S", plugin, nlp, options)
+    answer = solve(**arguments)
+    first, stats = clock() - began, solve.stats()
+    start = {"x0": answer["x"], "lam_x0": answer["lam_x"], "lam_g0": answer["lam_g"]}
     began = clock()
-    made(**{**arguments, **start})
-    return first, clock() - began, steps, float(found["f"]) if good else np.nan
+    solve(**{**arguments, **start})
+    return first, clock() - began, stats["iter_count"], stats["success"]
 
 
 def row(name: str, N: int, way: str, solvers: list[str]) -> str:
@@ -162,8 +160,8 @@ def row(name: str, N: int, way: str, solvers: list[str]) -> str:
         if too_long(name, N, way, solver):
             text += "-".rjust(26)
             continue
-        first, second, steps, f = measure(FAMILIES[name], N, way, solver)
-        text += f"{first:10.3f} ({second:7.4f}){steps:5.0f}{' ' if np.isfinite(f) else '!'} "
+        first, second, steps, success = measure(FAMILIES[name], N, way, solver)
+        text += f"{first:10.3f} ({second:7.4f}){steps:5.0f}{' ' if success else '!'} "
         seconds[solver] = first
     if {"hybrid", "ipopt"} <= seconds.keys():
         text += f"{seconds['hybrid'] / seconds['ipopt']:8.2f}"

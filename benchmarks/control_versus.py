@@ -9,7 +9,7 @@ steps), the same costs and limits, the tool's own way of starting warm and its o
 closed loops run on one plant (``versus/plants.py``, CVODES to 1e-12), a step of each in turn, so
 that what else the machine does meets all of them. Columns:
 
-* lines: of the file, without blank ones, comments and docstrings; all are formatted alike;
+* lines: of the file, without blank ones, comments and docstring; all are formatted alike;
 * set-up: processor seconds of ``controller()``; first: milliseconds of the first step;
 * solver, step: milliseconds of processor time, medians of the steps after the first, of the call of
   the solver (rockit: of the function that it makes) and of the whole step;
@@ -27,28 +27,28 @@ structure can be found.
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
-import io
 import os
 import platform
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import import_module, metadata
 from pathlib import Path
 from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import casadi as ca
 import numpy as np
-from peers.closed_loop import WARM, prepare
-from systems_peers import align
+from dompc import prepare, warm
+from peers.report import table
 from versus.plants import PLANTS, Plant
+from warm.loop import quiet
 
 HERE = Path(__file__).resolve().parent / "versus"
 TOOLS = {"hybrid": "casadi-hybrid", "dompc": "do_mpc", "rockit": "rockit-meco"}
@@ -57,21 +57,8 @@ VARIANTS = (("hybrid", ""), ("dompc", ""), ("dompc", "compiled"), ("rockit", "")
             ("rockit", "fatrop"))  # fmt: skip
 TIGHT = {"tol": 1e-12, "bound_relax_factor": 0.0, "dual_inf_tol": 1e-12, "compl_inf_tol": 1e-12,
          "constr_viol_tol": 1e-12}  # fmt: skip
-
-
-def lines(path: Path) -> int:
-    """How many lines of code a file has: no blank ones, comments and docstrings."""
-    text = path.read_text(encoding="utf-8")
-    prose: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        documented = isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            first = node.body[0]
-            prose |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return sum(
-        number not in prose and bool(line.strip()) and not line.strip().startswith("#")
-        for number, line in enumerate(text.splitlines(), start=1)
-    )
+HEAD = ("problem", "tool", "lines", "set-up s", "first ms", "solver ms", "step ms", "times", "cost",
+        "apart", "tight", "not")  # fmt: skip
 
 
 class Timed:
@@ -81,7 +68,7 @@ class Timed:
         self.function, self.seconds = function, 0.0
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """What the function returns."""
+        """Call the function."""
         began = time.process_time()
         try:
             return self.function(*arguments, **named)
@@ -92,6 +79,83 @@ class Timed:
         return getattr(self.function, name)
 
 
+Step = Callable[[Any], tuple[Any, bool]]
+
+
+# --- Each tool: its step, x → (u, solved), and the function that solves ---------------------------
+def hybrid(module: Any, variant: str, tight: bool) -> tuple[Step, Timed]:
+    """This package's controller."""
+    from casadi_hybrid.control import OptimalControl  # noqa: PLC0415
+
+    plain = OptimalControl.__init__
+    more: dict[str, Any] = {"solver": {"tol": TIGHT["tol"]}} if tight else {}
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        plain(self, *arguments, **named, **more)
+
+    with patch.object(OptimalControl, "__init__", init):
+        mpc = module.controller()
+    solver = mpc.ocp.solver
+    timed = solver.within = Timed(solver.within)
+
+    def step(x: Any) -> tuple[Any, bool]:
+        answer = mpc.step(x)
+        return answer.control, answer.status == "solved"
+
+    return step, timed
+
+
+def dompc(module: Any, variant: str, tight: bool) -> tuple[Step, Timed]:
+    """do-mpc's controller."""
+    import do_mpc.optimizer  # noqa: PLC0415
+    from do_mpc.controller import MPC  # noqa: PLC0415
+
+    plain = MPC.setup
+    more = {f"ipopt.{name}": value for name, value in TIGHT.items()} if tight else {}
+    more |= warm(1e-6) if variant == "compiled" else {}
+
+    def setup(self: Any) -> None:
+        self.settings.nlpsol_opts.update(more)
+        plain(self)
+
+    with patch.object(MPC, "setup", setup):
+        mpc = module.controller()
+    if variant == "compiled":
+        do_mpc.optimizer.nlpsol = ca.nlpsol  # compile_nlp() of 5.1.0 looks for it there in vain
+        folder = tempfile.mkdtemp()
+        with contextlib.chdir(folder):
+            mpc.compile_nlp(overwrite=True, libname=f"{folder}/nlp.so")
+    timed = mpc.S = Timed(mpc.S)
+    return lambda x: (mpc.make_step(x.reshape(-1, 1)), bool(mpc.solver_stats["success"])), timed
+
+
+def rockit(module: Any, variant: str, tight: bool) -> tuple[Step, Timed]:
+    """rockit's controller, a function, which does not say whether it has solved."""
+    from rockit import Ocp  # noqa: PLC0415
+
+    made, plain_solver, plain_function = list[Timed](), Ocp.solver, Ocp.to_function
+
+    def solver(self: Any, name: str, options: dict[str, Any]) -> Any:
+        if variant == "fatrop":
+            others = {key: value for key, value in options.items() if key != "ipopt"}
+            structure = {"fatrop": {"print_level": 0}, "structure_detection": "auto"}
+            return plain_solver(self, "fatrop", others | structure)
+        more = {"ipopt": {**options["ipopt"], **(TIGHT if tight else {})}}
+        return plain_solver(self, name, options | more)
+
+    def to_function(self: Any, *arguments: Any) -> Timed:
+        made.append(Timed(plain_function(self, *arguments)))
+        return made[0]
+
+    with patch.object(Ocp, "solver", solver), patch.object(Ocp, "to_function", to_function):
+        control = module.controller()
+    return lambda x: (control(x), True), made[0]
+
+
+MAKERS = {"hybrid": hybrid, "dompc": dompc, "rockit": rockit}
+
+
+# --- Closed loops ---------------------------------------------------------------------------------
 @dataclass
 class Loop:
     """A controller and its plant.
@@ -109,7 +173,7 @@ class Loop:
     problem: str
     tool: str
     variant: str
-    step: Callable[[Any], tuple[Any, bool]]
+    step: Step
     solver: Timed
     setup: float
     x: Any = None
@@ -119,114 +183,23 @@ class Loop:
     failed: int = 0
     cost: float = 0.0
 
+    @property
+    def title(self) -> str:
+        """Tool and variant."""
+        return TITLES[self.tool] + (f", {self.variant}" if self.variant else "")
+
     def advance(self, plant: Plant, after: Callable[..., Any]) -> None:
         """One step of the closed loop."""
         if self.x is None:
             self.x, self.before = (np.array(v, dtype=float) for v in (plant.x0, plant.u0))
         spent, began = self.solver.seconds, time.process_time()
-        found, solved = self.step(self.x)
+        control, solved = self.step(self.x)
         self.seconds.append(time.process_time() - began)
         self.solving.append(self.solver.seconds - spent)
-        u = np.asarray(found, dtype=float).ravel()
+        u = np.asarray(control, dtype=float).ravel()
         self.cost += plant.cost(self.x, u, self.before, plant.dt * (len(self.seconds) - 1))
         self.failed += not solved
         self.x, self.before = after(self.x, u), u
-
-
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """A method of a class, replaced by what is made of it."""
-    known = getattr(owner, name)
-    setattr(owner, name, make(known))
-    try:
-        yield
-    finally:
-        setattr(owner, name, known)
-
-
-def hybrid(module: Any, variant: str, tight: bool) -> tuple[Any, Timed]:
-    """This package's controller."""
-    from casadi_hybrid.control import OptimalControl  # noqa: PLC0415
-
-    def stricter(known: Any) -> Any:
-        return lambda self, *a, **k: known(self, *a, **k, solver={"tol": TIGHT["tol"]})
-
-    with replaced(OptimalControl, "__init__", stricter if tight else lambda known: known):
-        mpc = module.controller()
-    solver = mpc.ocp.solver
-    timed = solver.within = Timed(solver.within)
-
-    def step(x: Any) -> tuple[Any, bool]:
-        found = mpc.step(x)
-        return found.control, found.status == "solved"
-
-    return step, timed
-
-
-def dompc(module: Any, variant: str, tight: bool) -> tuple[Any, Timed]:
-    """do-mpc's controller."""
-    from do_mpc.controller import MPC  # noqa: PLC0415
-
-    more = {f"ipopt.{name}": value for name, value in TIGHT.items()} if tight else {}
-    if variant == "compiled":
-        more |= {f"ipopt.{name}": value for name, value in {**WARM, "mu_init": 1e-6}.items()}
-
-    def told(known: Any) -> Any:
-        def setup(self: Any) -> None:
-            self.settings.nlpsol_opts.update(more)
-            known(self)
-
-        return setup
-
-    with replaced(MPC, "setup", told):
-        mpc = module.controller()
-    if variant == "compiled":
-        import do_mpc.optimizer  # noqa: PLC0415
-
-        do_mpc.optimizer.nlpsol = ca.nlpsol  # compile_nlp() of 5.1.0 looks for it there in vain
-        folder = tempfile.mkdtemp()
-        with contextlib.chdir(folder):
-            mpc.compile_nlp(overwrite=True, libname=f"{folder}/nlp.so")
-    timed = mpc.S = Timed(mpc.S)
-
-    def step(x: Any) -> tuple[Any, bool]:
-        return mpc.make_step(x.reshape(-1, 1)), bool(mpc.solver_stats["success"])
-
-    return step, timed
-
-
-def rockit(module: Any, variant: str, tight: bool) -> tuple[Any, Timed]:
-    """rockit's controller, a function, which does not say whether it has solved."""
-    from rockit import Ocp  # noqa: PLC0415
-
-    made: list[Timed] = []
-
-    def told(known: Any) -> Any:
-        def solver(self: Any, name: str, options: Any) -> Any:
-            options = dict(options)
-            if variant == "fatrop":
-                name = "fatrop"
-                del options["ipopt"]
-                options |= {"fatrop": {"print_level": 0}, "structure_detection": "auto"}
-            elif tight:
-                options["ipopt"] = {**options["ipopt"], **TIGHT}
-            return known(self, name, options)
-
-        return solver
-
-    def timed(known: Any) -> Any:
-        def to_function(self: Any, *arguments: Any) -> Timed:
-            made.append(Timed(known(self, *arguments)))
-            return made[0]
-
-        return to_function
-
-    with replaced(Ocp, "solver", told), replaced(Ocp, "to_function", timed):
-        control = module.controller()
-    return lambda x: (control(x), True), made[0]
-
-
-MAKERS = {"hybrid": hybrid, "dompc": dompc, "rockit": rockit}
 
 
 def loop(problem: str, tool: str, variant: str = "", tight: bool = False) -> Loop:
@@ -240,98 +213,52 @@ def loop(problem: str, tool: str, variant: str = "", tight: bool = False) -> Loo
 def run(
     problem: str, kinds: Sequence[tuple[str, str]], steps: int, tight: bool = False
 ) -> tuple[list[Loop], list[str]]:
-    """The closed loops of one problem, a step of each in turn, and what could not run."""
-    plant = PLANTS[problem]
-    after = plant.after()
-    loops, said = [], []
-    for tool, variant in kinds:
-        try:
-            made = loop(problem, tool, variant, tight)
-            made.advance(plant, after)
-        except Exception as error:  # noqa: BLE001, the table says so
-            text = str(error).strip().splitlines() or [type(error).__name__]
-            why = next((line for line in text if "Fatrop:" in line or "failed" in line), text[-1])
-            said.append(f"{problem}, {_title(tool, variant)}: {why[:160]}")
-        else:
-            loops.append(made)
-    for _ in range(steps - 1):
-        for each in list(loops):
+    """The closed loops of one problem, a step of each in turn, and reasons of those left out."""
+    plant, reasons = PLANTS[problem], []
+    after, loops = plant.after(), dict[tuple[str, str], Loop]()
+    for number in range(steps):
+        for kind in list(loops) if number else kinds:
             try:
-                each.advance(plant, after)
-            except Exception as error:  # noqa: BLE001
-                loops.remove(each)
-                said.append(f"{problem}, {_title(each.tool, each.variant)}: {error}")
-    return loops, said
-
-
-HEADER = ("problem", "tool", "lines", "set-up s", "first ms", "solver ms", "step ms", "times",
-          "cost", "apart", "tight", "not")  # fmt: skip
+                if number == 0:
+                    loops[kind] = loop(problem, *kind, tight)
+                loops[kind].advance(plant, after)
+            except Exception as error:  # noqa: BLE001, the table says so
+                loops.pop(kind, None)
+                lines = str(error).strip().splitlines() or [type(error).__name__]
+                told = [line for line in lines if "Fatrop:" in line or "failed" in line]
+                reasons.append(f"{problem}, {' '.join(kind)}: {(told or lines[-1:])[0][:160]}")
+    return list(loops.values()), reasons
 
 
 def rows(loops: Sequence[Loop], tight: Sequence[Loop]) -> list[list[str]]:
     """The rows of one problem; the first loop is this package's."""
-    ours = loops[0]
+    ours, cells = loops[0], []
     exact = {each.tool: each.cost for each in tight}
-    found = []
     for each in loops:
-        plain = not each.variant and each is not ours
-        found.append(
-            [
-                each.problem,
-                _title(each.tool, each.variant),
-                str(lines(HERE / f"{each.problem}_{each.tool}.py")),
-                f"{each.setup:.2f}",
-                f"{1e3 * each.seconds[0]:.0f}",
-                f"{1e3 * median(each.solving[1:]):.2f}",
-                f"{1e3 * median(each.seconds[1:]):.2f}",
-                f"{median(each.seconds[1:]) / median(ours.seconds[1:]):.1f}",
-                f"{each.cost:.9g}",
-                "–" if each is ours else _apart(each.cost, ours.cost),
-                _apart(exact[each.tool], exact["hybrid"]) if plain and each.tool in exact else "–",
-                "–" if each.tool == "rockit" else str(each.failed),
-            ]
-        )
-    return found
+        lines = (HERE / f"{each.problem}_{each.tool}.py").read_text("utf-8").splitlines()[1:]
+        later, plain = median(each.seconds[1:]), not each.variant and each is not ours
+        row = [each.problem, each.title]
+        row.append(str(sum(line.strip()[:1] not in ("", "#") for line in lines)))
+        row += [f"{each.setup:.2f}", f"{1e3 * each.seconds[0]:.0f}"]
+        row += [f"{1e3 * median(each.solving[1:]):.2f}", f"{1e3 * later:.2f}"]
+        row += [f"{later / median(ours.seconds[1:]):.1f}", f"{each.cost:.9g}"]
+        row.append("–" if each is ours else apart(each.cost, ours.cost))
+        known = plain and each.tool in exact
+        row.append(apart(exact[each.tool], exact["hybrid"]) if known else "–")
+        row.append("–" if each.tool == "rockit" else str(each.failed))
+        cells.append(row)
+    return cells
 
 
-def markdown(table: Sequence[Sequence[str]]) -> str:
-    """The table as documentation takes it."""
-    head, *body = table
-    rule = ["---", "---", *["--:"] * (len(head) - 2)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *body))
+def version(tool: str) -> str:
+    """Distribution and version of a tool, empty where it is not installed."""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return f"{TOOLS[tool]} {metadata.version(TOOLS[tool])}"
+    return ""
 
 
-def versions() -> str:
-    """What ran, when, on what."""
-    parts = [f"{name} {metadata.version(name)}" for name in ("casadi", *TOOLS.values())
-             if _installed(name)]  # fmt: skip
-    return f"{date.today()}; Python {platform.python_version()}, {', '.join(parts)}"
-
-
-def _installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
-
-
-def _title(tool: str, variant: str) -> str:
-    return TITLES[tool] + (f", {variant}" if variant else "")
-
-
-def _apart(value: float, other: float) -> str:
+def apart(value: float, other: float) -> str:
     return f"{abs(value - other) / abs(other):.0e}"
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Let the tools' words on the way out of the table."""
-    words = io.StringIO()
-    with warnings.catch_warnings(), contextlib.redirect_stdout(words):
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stderr(words):
-            yield
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -340,28 +267,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--problems", nargs="+", choices=list(PLANTS), default=list(PLANTS))
     parser.add_argument("--steps", type=int, help="of each loop, at least 2")
     parser.add_argument("--markdown", action="store_true")
-    given = parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    missing = [name for name in ("do_mpc", "rockit-meco") if not _installed(name)]
-    if missing:
+    kinds = [kind for kind in VARIANTS if version(kind[0]) or kind[0] == "hybrid"]
+    if missing := set(TOOLS) - {tool for tool, _ in kinds}:
         print(f"left out: {', '.join(missing)}; pip install do-mpc==5.1.0 sympy rockit-meco")
-    if "do_mpc" not in missing:
+    if version("dompc"):
         prepare()
-    kinds = [(tool, variant) for tool, variant in VARIANTS if TOOLS[tool] not in missing]
-    table, said = [list(HEADER)], []
-    for problem in given.problems:
-        steps = given.steps or PLANTS[problem].steps
-        with quiet():
-            loops, why = run(problem, kinds, steps)
+    body, remarks = [], []
+    for problem in chosen.problems:
+        steps = chosen.steps or PLANTS[problem].steps
+        with quiet(), warnings.catch_warnings(action="ignore"):
+            loops, reasons = run(problem, kinds, steps)
             tight, _ = run(problem, [kind for kind in kinds if not kind[1]], steps, tight=True)
-        found = rows(loops, tight)
-        table += found
-        said += why
-        print(align(found), file=sys.stderr)
-    print(versions())
-    print(markdown(table) if given.markdown else align(table))
-    for sentence in said:
-        print(f"left out: {sentence}")
+        body += rows(loops, tight)
+        remarks += reasons
+        print(table([HEAD, *body[-len(loops) :]]), file=sys.stderr)
+    versions = [f"Python {platform.python_version()}", f"casadi {ca.__version__}"]
+    versions += [version(tool) for tool in TOOLS if version(tool)]
+    print(f"{date.today()}; {', '.join(versions)}")
+    print(table([HEAD, *body], chosen.markdown))
+    for remark in remarks:
+        print(f"left out: {remark}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a problem costs that is solved once: building its solver and its first call, beside IPOPT.
+"""Costs of a problem that is solved once, building its solver and one call, beside IPOPT.
 
 Milliseconds of processor time (medians of fresh problems, the solvers in turn) of building, of the
 first call, and of a second one from the same start.
@@ -30,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
-from peers.cases import Case, cases, of_control
+from peers.cases import Case, case_named, cases, of_control
+from peers.report import spread, table
 from problems.control import FAMILIES, SIZES
 
 import casadi_hybrid as ch
@@ -42,13 +43,12 @@ SCRIPT = """
 import casadi as ca
 x = ca.SX.sym("x", 2)
 f = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-solver = {solver}, {{"x": x, "f": f, "g": ca.sumsqr(x)}}, {options})
+solver = {make}("solver", "{name}", {{"x": x, "f": f, "g": ca.sumsqr(x)}}, {of})
 assert solver(x0=[0, 0], lbg=0, ubg=1) and solver.stats()["success"]
 """
 SCRIPTS = {
-    "hybrid": "import casadi_hybrid as ch"
-    + SCRIPT.format(solver='ch.nlpsol("solver", "hybrid"', options={}),
-    "ipopt": SCRIPT.format(solver='ca.nlpsol("solver", "ipopt"', options=QUIET),
+    "hybrid": "import casadi_hybrid as ch" + SCRIPT.format(make="ch.nlpsol", name="hybrid", of={}),
+    "ipopt": SCRIPT.format(make="ca.nlpsol", name="ipopt", of=QUIET),
 }
 
 
@@ -76,21 +76,20 @@ def fresh(case: Case, mx: bool) -> tuple[dict[str, Any], dict[str, Any]]:
 def measure(case: Case, solver: str, mx: bool) -> tuple[float, ...] | None:
     """Milliseconds by :data:`PARTS`; None where the first call solved nothing."""
     nlp, arguments = fresh(case, mx)
+    make, plugin, options = ca.nlpsol, "ipopt", QUIET | {"expand": solver == "expand"}
+    if solver == "hybrid":
+        make, plugin, options = ch.nlpsol, "hybrid", {}
     clock = time.process_time
     began = clock()
-    if solver == "hybrid":
-        made = ch.nlpsol("solver", "hybrid", nlp)
-    else:
-        made = ca.nlpsol("solver", "ipopt", nlp, QUIET | {"expand": solver == "expand"})
+    solve = make("solver", plugin, nlp, options)
     built = clock()
-    made(**arguments)
+    solve(**arguments)
     called = clock()
-    success = made.stats()["success"]
+    success = solve.stats()["success"]
     between = clock()
-    made(**arguments)
-    again = clock()
-    steps = built - began, called - built, again - between, called - began
-    return tuple(1e3 * seconds for seconds in steps) if success else None
+    solve(**arguments)
+    parts = built - began, called - built, clock() - between, called - began
+    return tuple(1e3 * seconds for seconds in parts) if success else None
 
 
 def medians(case: Case, solvers: Sequence[str], repeat: int, mx: bool) -> list[list[float]]:
@@ -110,31 +109,30 @@ def forget() -> None:
     """Take the installed packages out of the memory that the system keeps files in."""
     for file in Path(sysconfig.get_path("purelib")).rglob("*.*"):
         if file.is_file():
-            descriptor = os.open(file, os.O_RDONLY)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+            with file.open("rb") as opened:
+                os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def scripts(repeat: int) -> None:
-    """Print what whole scripts take: the median, and between what the middle half of them is."""
+    """Print the medians and quartiles of whole scripts."""
     # As a user has it: bytecode of the installation, and no checkout in the path.
     own = {key: text for key, text in os.environ.items() if not key.startswith("PYTHON")}
-    for what in ("read from memory", "read from disk")[: 1 + hasattr(os, "posix_fadvise")]:
-        found: dict[str, list[float]] = {"hybrid": [], "ipopt": []}
+    for files in ("read from memory", "read from disk")[: 1 + hasattr(os, "posix_fadvise")]:
+        times: dict[str, list[float]] = {solver: [] for solver in SCRIPTS}
         for _ in range(repeat + 1):
-            for solver, times in found.items():
-                if what == "read from disk":
+            for solver, script in SCRIPTS.items():
+                if files == "read from disk":
                     forget()
                 began = time.perf_counter()
-                command = [sys.executable, "-c", SCRIPTS[solver]]
-                subprocess.run(command, env=own, cwd=sys.prefix, check=True)
-                times.append(1e3 * (time.perf_counter() - began))
-        text = f"{what}:"
-        for solver, (_, *times) in found.items():  # the first brings in what all need
-            low, middle, high = statistics.quantiles(times, n=4)
-            text += f" {solver} {middle:.0f} ms ({low:.0f} to {high:.0f}),"
-        ours, theirs = (statistics.median(times[1:]) for times in found.values())
-        print(f"{text} ours / IPOPT {ours / theirs:.2f}", flush=True)
+                subprocess.run([sys.executable, "-c", script], env=own, cwd=sys.prefix, check=True)
+                times[solver].append(1e3 * (time.perf_counter() - began))
+        texts, middles = [], []
+        for solver, (_, *each) in times.items():  # the first brings in what all need
+            low, middle, high = statistics.quantiles(each, n=4)
+            texts.append(f"{solver} {middle:.0f} ms ({low:.0f} to {high:.0f})")
+            middles.append(middle)
+        ratio = middles[0] / middles[1]
+        print(f"{files}: {', '.join(texts)}, ours / IPOPT's {ratio:.2f}", flush=True)
 
 
 def main() -> None:
@@ -142,7 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--set", choices=("hs", "control"), default="hs")
     parser.add_argument("--small", action="store_true", help="22 small ones of hs")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="parts of names of problems")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of names of problems")
     parser.add_argument("--repeat", type=int, default=20, help="fresh problems for each")
     parser.add_argument("--mx", action="store_true", help="stated in MX")
     parser.add_argument("--script", action="store_true", help="whole scripts, each a process")
@@ -150,29 +148,30 @@ def main() -> None:
     if chosen.script:
         scripts(chosen.repeat)
         return
-    found = entries(chosen.set, chosen.small)
-    if chosen.only:
-        found = [case for case in found if any(part in case.name for part in chosen.only)]
+    problems = [
+        case
+        for case in entries(chosen.set, chosen.small)
+        if any(part in case.name for part in chosen.only)
+    ]
     solvers = ("hybrid", "ipopt") if chosen.set == "hs" else ("hybrid", "ipopt", "expand")
     for solver in solvers:  # libraries are loaded before anything is timed
-        measure(cases("hs")[0], solver, chosen.mx)
-    titles = "".join(f"{part:>11}" for part in PARTS[:3])
-    print(f"{'':18}{titles} |{titles}  ours / IPOPT")
-    ratios: list[list[float]] = []
-    for case in found:
-        both = medians(case, solvers, chosen.repeat, chosen.mx)
-        if not both:
-            print(f"{case.name:18} not solved by both", flush=True)
+        measure(case_named("hs", "HS1"), solver, chosen.mx)
+    titles = (f"{part}, {who}" for who in ("ours", "IPOPT's") for part in PARTS[:3])
+    rows = [["problem", *titles, "ratio"]]
+    ratios: dict[str, dict[str, float]] = {part: {} for part in PARTS}
+    for case in problems:
+        print(case.name, file=sys.stderr, flush=True)
+        if not (both := medians(case, solvers, chosen.repeat, chosen.mx)):
+            rows.append([case.name, "not solved by both", *[""] * 6])
             continue
-        ratios.append([a / b for a, b in zip(*both, strict=True)])
-        columns = ("".join(f"{part:11.3f}" for part in times[:3]) for times in both)
-        print(f"{case.name:18}{' |'.join(columns)}{ratios[-1][3]:14.2f}", flush=True)
-    parts = list(zip(*ratios, strict=True))
-    print(f"ours / IPOPT on {len(ratios)} of {len(found)} problems:", end=" ")
-    print(", ".join(
-        f"{part} {statistics.geometric_mean(each):.3f} (largest {max(each):.2f})"
-        for part, each in zip(PARTS, parts, strict=True)
-    ))  # fmt: skip
+        for part, ours, theirs in zip(PARTS, *both, strict=True):
+            ratios[part][case.name] = ours / theirs
+        cells = [f"{ms:.3f}" for times in both for ms in times[:3]]
+        rows.append([case.name, *cells, f"{ratios[PARTS[3]][case.name]:.2f}"])
+    print(table(rows))
+    print(f"ours / IPOPT's on {len(ratios[PARTS[0]])} of {len(problems)} problems:")
+    for part, each in ratios.items():
+        print(f"  {part}: {spread(each)}")
 
 
 if __name__ == "__main__":

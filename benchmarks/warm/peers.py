@@ -150,7 +150,7 @@ def chosen(words: Sequence[str]) -> list[Setting]:
         if not of_peer and word not in NAMES:
             raise InputError(f"no solver {word!r}{suggest(word, (*PEERS, *NAMES))}")
         found += of_peer or [NAMES[word]]
-    return list(dict.fromkeys(found))
+    return list({setting.name: setting for setting in found}.values())
 
 
 def loads(setting: Peer) -> bool:
