@@ -115,8 +115,8 @@ class Runner(Session):
         """Solve at the columns of a graph: all eight, bounds of all rows."""
         row = [array_of(argument).ravel() for argument in arguments]
         run = self._solve_row(row)
-        # NaN gives NaN and a warning, except with error_on_fail: a graph may have many solves side
-        # by side, and an exception would take the answers of all.
+        # NaN gives NaN and a warning, except with error_on_fail. A graph may have many solves
+        # side by side, and an exception would take the answers of all.
         if run is None or isinstance(run.undefined, MissingNumberError):
             self._lacks_numbers(row)
         if run is None:
