@@ -14,26 +14,19 @@ from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.inputs import Vector, as_vector
 
 Pair = tuple[Vector, Vector]
+# Names of the default arguments of a problem.
 NUMBERS = ("x0", "p0", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
-"""Names of the default arguments of a problem."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Checked arguments of one solve.
+    """Checked arguments of one solve."""
 
-    Attributes:
-        x0: initial point, n numbers.
-        p: parameter values, n_p numbers.
-        bounds: bounds of the n variables and of all m rows (h; g); h has the bounds [0, 0].
-        lam_x0, lam_g0: initial multipliers, n and m numbers.
-    """
-
-    x0: Vector
-    p: Vector
-    bounds: Bounds
-    lam_x0: Vector
-    lam_g0: Vector
+    x0: Vector  # n
+    p: Vector  # n_p
+    bounds: Bounds  # of the n variables and of all m rows (h; g); h has [0, 0]
+    lam_x0: Vector  # n
+    lam_g0: Vector  # m
 
 
 class Sizes(NamedTuple):
@@ -47,19 +40,13 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Defaults:
-    """Checked default arguments of a problem, read-only.
-
-    Attributes:
-        sizes, blocks: sizes and named blocks of the problem.
-        given: default by name, see :data:`NUMBERS`. The bounds are those of x and of g; a start,
-            parameters or multipliers without a default are None.
-        bounds: bounds of x and of all rows (h; g).
-    """
+    """Checked default arguments of a problem, read-only."""
 
     sizes: Sizes
     blocks: Mapping[str, Blocks]
+    # By the names NUMBERS; bounds are those of x and of g. None: no default.
     given: Mapping[str, Vector | None]
-    bounds: Bounds
+    bounds: Bounds  # of x and of all rows (h; g)
 
     @classmethod
     def of(
@@ -69,14 +56,7 @@ class Defaults:
         limits: Mapping[str, tuple[Any, Any]],
         given: Mapping[str, Any],
     ) -> Defaults:
-        """Check the defaults ``given`` by the names of :data:`NUMBERS`.
-
-        Args:
-            limits: bounds stated together with blocks of g.
-
-        Raises:
-            InputError: naming the argument and the entry or block.
-        """
+        """Check the defaults ``given`` by :data:`NUMBERS`; ``limits`` are bounds stated in g."""
         n, m = len(sizes.variables), len(sizes.rows)
         free = np.full(n, -np.inf), np.full(n, np.inf)
         on_x = bound_pair(given["lbx"], given["ubx"], blocks["x"], free, "x", sizes.variables)
@@ -109,6 +89,7 @@ class Defaults:
         if p is None and self.given["p0"] is None and sizes.n_p:
             raise InputError(f"p is missing; the problem has {sizes.n_p} parameter(s)")
         parameters = self._read(p, "p", blocks["p"], sizes.n_p)
+        # Most solves keep the default bounds, which are checked already.
         if not (lbx is ubx is lbg is ubg is None):
             base_x, base_g = (bounds.lbx, bounds.ubx), (bounds.lbg[m_h:], bounds.ubg[m_h:])
             on_x = bound_pair(lbx, ubx, blocks["x"], base_x, "x", sizes.variables)
@@ -119,6 +100,7 @@ class Defaults:
     def _read(self, value: Any, name: str, blocks: Blocks, size: int) -> Vector:
         default = self.given["p0" if name == "p" else name]
         if value is None:
+            # A copy: the default is read-only, and serves all solves.
             return np.zeros(size) if default is None else default.copy()
         if isinstance(value, Mapping):
             value = by_block(value, blocks, np.zeros(size) if default is None else default, name)
@@ -126,11 +108,7 @@ class Defaults:
 
 
 def refuse_stray_parameters(p: Any, n_p: int) -> None:
-    """Refuse values of parameters that a problem lacks; CasADi's solvers ignore them.
-
-    Raises:
-        InputError: if ``n_p`` is zero and ``p`` has entries.
-    """
+    """Refuse values of parameters that a problem lacks; CasADi's solvers ignore them."""
     if p is not None and not n_p and not isinstance(p, Mapping):
         as_vector(p, 0, "p")
 
@@ -146,11 +124,7 @@ def _all_rows(m_h: int, on_x: Pair, on_g: Pair) -> Bounds:
 
 
 def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: bool = False) -> Any:
-    """Return the base with the blocks of a mapping replaced; any other value unchanged.
-
-    Raises:
-        InputError: for an unknown block, or values that do not fit their block.
-    """
+    """Return the base with the blocks of a mapping replaced; any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
     vector = base.copy()
@@ -167,16 +141,7 @@ def by_block(value: Any, blocks: Blocks, base: Vector, name: str, *, infinite: b
 def bound_pair(
     lower: Any, upper: Any, blocks: Blocks, base: Pair, of: str, names: Sequence[str]
 ) -> Pair:
-    """Checked lower and upper bounds of x or g; the base if both are None.
-
-    Args:
-        lower, upper: numbers, mappings by block, or None.
-        of: ``"x"`` or ``"g"``.
-        names: names of the entries.
-
-    Raises:
-        InputError: naming ``lbx``, ``ubx``, ``lbg`` or ``ubg`` and the entry.
-    """
+    """Return checked lower and upper bounds of x or g; the base if both are None."""
     if lower is None and upper is None:
         return base
     low = by_block(lower, blocks, base[0], f"lb{of}", infinite=True)
@@ -192,11 +157,7 @@ def default_limits(
     limits: Mapping[str, tuple[Any, Any]],
     names: Sequence[str],
 ) -> Pair:
-    """Default bounds of g: from its triples (``limits``), and from lbg and ubg elsewhere.
-
-    Raises:
-        InputError: if a block has bounds twice, or if values are no bounds.
-    """
+    """Default bounds of g: from its triples (``limits``), and from lbg and ubg elsewhere."""
     sides = ("lower", "lbg", lower, -np.inf), ("upper", "ubg", upper, np.inf)
     ends = []
     for k, (side, label, value, infinity) in enumerate(sides):
@@ -209,6 +170,7 @@ def default_limits(
             block = blocks[key]
             end, size = infinity if triple[k] is None else triple[k], block.stop - block.start
             base[block] = checked(end, size, f"the {side} bound in g[{key!r}]", infinite=True)
+        # The default of Problem; the same number given explicitly means the same.
         is_default = isinstance(value, float) and value == infinity
         if limits and not is_default and not isinstance(value, Mapping):
             raise InputError(

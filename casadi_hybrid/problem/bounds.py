@@ -33,11 +33,7 @@ class Bounds:
 
 
 def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vector:
-    """Return a fresh vector of ``size`` numbers; a single number is repeated, also zero times.
-
-    Raises:
-        InputError: for symbols, text, a wrong length, NaN, or ±inf unless that is allowed.
-    """
+    """Return ``size`` fresh numbers, finite unless ``infinite``; a single number is repeated."""
     if type(value) is float and (isfinite(value) or (infinite and not isnan(value))):
         array = np.empty(size)
         array.fill(value)
@@ -51,6 +47,7 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
             "accepts MX symbols"
         )
     array = real_array(value, name)
+    # A single number is repeated zero times: lbg=0 is no error without constraints.
     if size == 0 and array.size <= 1:
         return np.zeros(0)
     if not infinite:
@@ -64,10 +61,8 @@ def checked(value: Any, size: int, name: str, *, infinite: bool = False) -> Vect
 
 
 def _plain_vector(value: Any, size: int) -> Vector | None:
-    """Fresh copy of a plain vector of numbers; None for anything else.
-
-    This fast path avoids the checks that name the faulty entry: they cost more than an iteration.
-    """
+    """Fresh copy of a plain vector of numbers; None for anything else."""
+    # The checks that name a faulty entry cost more than an iteration: most solves do without.
     kind = type(value)
     if kind is ca.DM:
         return array_of(value).ravel() if value.shape == (size, 1) else None
@@ -77,6 +72,7 @@ def _plain_vector(value: Any, size: int) -> Vector | None:
         array = np.array(value)
     except (TypeError, ValueError):
         return None
+    # Booleans, complex numbers and texts are left to the checks with messages.
     if array.shape != (size,) or array.dtype.kind not in "iuf":
         return None
     return array.astype(np.float64, copy=False)
@@ -85,13 +81,10 @@ def _plain_vector(value: Any, size: int) -> Vector | None:
 def check_pair(
     lower: Any, upper: Any, size: int, of: str, names: Sequence[str]
 ) -> tuple[Vector, Vector]:
-    """Checked lower and upper bounds, ``size`` numbers each, with a point between them.
-
-    Raises:
-        InputError: naming ``lb{of}`` or ``ub{of}``, and the entry.
-    """
+    """Checked lower and upper bounds, ``size`` numbers each, with a point between them."""
     low = checked(lower, size, f"lb{of}", infinite=True)
     high = checked(upper, size, f"ub{of}", infinite=True)
+    # No number lies above a lower bound +inf, or below an upper bound −inf.
     for label, values, wrong in ((f"lb{of}", low, np.inf), (f"ub{of}", high, -np.inf)):
         bad = values == wrong
         if anywhere(bad):

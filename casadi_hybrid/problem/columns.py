@@ -16,16 +16,10 @@ Shapes = dict[str, tuple[int, int]]
 
 
 def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
-    """Return the problem with x, p and g as columns (column-major), and the original shapes.
-
-    Entries that are neither rows nor matrices are not changed;
-    :class:`~casadi_hybrid.problem.problem.Problem` checks them.
-
-    Raises:
-        InputError: if f or g depends on symbols that are neither in x nor in p.
-    """
+    """Return the problem with x, p and g as columns (column-major), and the original shapes."""
     columns = {key: value for key, value in nlp.items() if not (key == "p" and is_nothing(value))}
     shapes: Shapes = {key: value.shape for key, value in columns.items() if _is_matrix(key, value)}
+    # Only a row counts as a matrix here, so its transpose is the column.
     if "g" in shapes:
         columns["g"] = nlp["g"].T
     if not shapes.keys() & {"x", "p"}:
@@ -36,8 +30,11 @@ def as_columns(nlp: Mapping[str, Any]) -> tuple[Mapping[str, Any], Shapes]:
     g = check_expression(columns.get("g", kind(0, 1)), "g", kind, logic=True)
     for label, expression in (("f", f), ("g", g)):
         no_free_symbols(expression, label, x, p)
+    # A reshaped symbol is an expression, which no Function takes as an input. So f and g are called
+    # with expressions of fresh columns.
     column_x, column_p = kind.sym("x", x.numel()), kind.sym("p", p.numel())
     graph = ca.Function("graph", [x, p], [f, g])
+    # The column has all entries of a sparse p; those at structural zeros are unused.
     matrix_p = ca.project(ca.reshape(column_p, p.shape), p.sparsity())
     f, g = graph.call([ca.reshape(column_x, x.shape), matrix_p], True, False)
     return {**columns, "x": column_x, "p": column_p, "f": f, "g": g}, shapes

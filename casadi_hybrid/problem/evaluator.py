@@ -13,16 +13,13 @@ from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import Sparse
 
+# Each thread and each task has its own moment.
 _until: ContextVar[float] = ContextVar("until", default=float("inf"))
 
 
 @contextmanager
 def evaluating_until(moment: float) -> Iterator[None]:
-    """Set the moment after which solves started in this context begin no evaluation.
-
-    Args:
-        moment: value of ``time.perf_counter``.
-    """
+    """Set the moment of ``time.perf_counter`` after which solves inside begin no evaluation."""
     token = _until.set(moment)
     try:
         yield
@@ -36,10 +33,7 @@ def evaluating_until_when() -> float:
 
 
 class Evaluator:
-    """Functions of a problem at fixed parameters, with matrices of :mod:`scipy.sparse`.
-
-    Not shareable between threads.
-    """
+    """Sparse evaluation of a problem at fixed parameters; not shareable between threads."""
 
     def __init__(self, program: Problem, p: Vector) -> None:
         functions = program.functions
@@ -50,23 +44,14 @@ class Evaluator:
         self._of_J, self._of_H = functions.entries
 
     def first(self, x: Vector) -> tuple[float, Vector, Vector, Any]:
-        """Return f, ∇f, g, J_g.
-
-        Raises:
-            EvaluationError: for an output that is not finite.
-        """
+        """Return f, ∇f, g, J_g; raises an EvaluationError for an output that is not finite."""
         fused = self._first
         data = fused(x, self.p)  # outputs 0 to 3: f, ∇f, g, J_g
         J = Sparse(self._of_J, fused.part(data, 3)).scipy()
         return float(data[0]), fused.vector(data, 1), fused.vector(data, 2), J
 
     def hessian(self, x: Vector, multipliers: Vector) -> Any:
-        """Return ∇²ₓₓ(f + λᵀg).
-
-        Raises:
-            InputError: without second derivatives.
-            EvaluationError: as :meth:`first`.
-        """
+        """Return ∇²ₓₓ(f + λᵀg); raises an InputError without second derivatives."""
         if self._curvature is None:
             raise InputError("the problem has no second derivatives")
         return Sparse(self._of_H, self._curvature(x, multipliers, self.p)).scipy()

@@ -28,16 +28,11 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Form:
-    """A nonlinear program as symbols and expressions by ``x``, ``p``, ``f`` and ``g``.
-
-    Attributes:
-        oracle: (x, p) → (f, g) if it is foreign code with derivatives of its own; None for a graph.
-        numbers: default arguments of an ``.nl`` file, by name.
-    """
+    """A nonlinear program as symbols and expressions by ``x``, ``p``, ``f`` and ``g``."""
 
     entries: dict[str, Any]
-    oracle: ca.Function | None = None
-    numbers: dict[str, Any] = field(default_factory=dict)
+    oracle: ca.Function | None = None  # foreign code with derivatives of its own; None for a graph
+    numbers: dict[str, Any] = field(default_factory=dict)  # defaults in an .nl file
 
 
 def read_form(nlp: Any) -> Form:
@@ -45,10 +40,6 @@ def read_form(nlp: Any) -> Form:
 
     A file is an ``.nl`` file, a ``.c`` file, or a shared library. The latter two have a function
     ``nlp`` and, as ``solver.generate_dependencies`` writes them, its derivatives.
-
-    Raises:
-        InputError: for any other object, an unknown key, a Function with other inputs or
-            outputs, or an unreadable file.
     """
     if isinstance(nlp, ca.NlpBuilder):
         return Form(_of_builder(nlp))
@@ -77,12 +68,10 @@ def read_form(nlp: Any) -> Form:
 
 
 def expression_of(value: Any) -> Any:
-    """Convert a structure of ``casadi.tools`` or an array to an expression.
-
-    Any other value is returned unchanged.
-    """
+    """Convert a structure of ``casadi.tools`` or an array to an expression; others stay."""
     if isinstance(value, ca.SX | ca.MX | ca.DM):
         return value
+    # Structures of casadi.tools convert themselves by these methods.
     for method in ("__SX__", "__MX__", "__DM__"):
         if hasattr(value, method):
             return getattr(value, method)()
@@ -121,6 +110,7 @@ def _of_function(nlp: ca.Function) -> Form:
     kind = ca.SX if nlp.is_a("SXFunction") else ca.MX
     x, p = (kind.sym(label, nlp.sparsity_in(i)) for i, label in enumerate("xp"))
     graph = nlp.is_a("SXFunction") or nlp.is_a("MXFunction")
+    # A graph is inlined, to be differentiated as a whole; foreign code has to be called.
     f, g = nlp.call([x, p], graph, not graph)
     return Form({"x": x, "p": p, "f": f, "g": g}, None if graph else nlp)
 
@@ -131,6 +121,7 @@ def _of_file(name: str) -> Form:
     if name.endswith(".nl"):
         return _of_nl(name)
     if not name.endswith(".c"):
+        # A whole path: the loader looks for a bare name in the folders of the system alone.
         return _of_function(_external(os.path.realpath(name), name))
     try:
         compiled = ca.Importer(name, "shell")
@@ -156,6 +147,7 @@ def _of_nl(name: str) -> Form:
     if not header[0] or any(not line or not all(map(bytes.isdigit, line)) for line in header[1:]):
         raise InputError(f"{name} cannot be read: its header is not ten lines of whole numbers")
     size = os.path.getsize(name)
+    # The second line of the format begins with the numbers of variables and of rows.
     n, m = (int(word) for word in [*header[1], b"0"][:2])
     if n + m > size:
         raise InputError(

@@ -19,24 +19,13 @@ _SKIPPED = 0.3
 
 @dataclass
 class Oracle:
-    """Functions of one problem at fixed parameters, with counts of the calls.
+    """Functions of one problem at fixed parameters, with counts of the calls of one solve."""
 
-    One oracle serves one solve in one thread. Iterations use nothing else of a problem.
-
-    Args:
-        functions: functions of the problem, whose rows are h.
-        p: parameters.
-        target: right-hand side of h(x) = target; zero by default.
-
-    Attributes:
-        hessian: kind of the Hessians returned so far, as in ``Result.hessian``.
-    """
-
-    functions: Functions
+    functions: Functions  # whose rows are h
     p: Vector
-    target: Vector | None = None
+    target: Vector | None = None  # right-hand side of h(x) = target; None: zero
     counts: dict[str, int] = field(default_factory=lambda: {"residual": 0, "first": 0, "second": 0})
-    hessian: str = EXACT
+    hessian: str = EXACT  # kind of the Hessians returned so far
 
     @cached_property
     def _residual(self) -> Fused:
@@ -73,15 +62,12 @@ class Oracle:
         return QuasiNewton(functions.blocks, differenced=functions.differenced, skipped=_SKIPPED)
 
     def curved(self, x: Vector, multipliers: Vector) -> Evaluation:
-        """Return :meth:`second`, with a quasi-Newton H if the problem has no second derivatives.
-
-        The quasi-Newton H fits the first derivatives at the points of earlier calls, for these
-        multipliers.
-        """
+        """Return :meth:`second`, with a quasi-Newton H without second derivatives."""
         if self.functions.second is not None:
             return self.second(x, multipliers)
         self.hessian = self.functions.hessian
         evaluation = self.first(x)
+        # First the new pair, then H: it fits all points seen, for these multipliers.
         self._quasi_newton.see(x, evaluation.gradient, evaluation.B)
         hessian = np.asarray(self._quasi_newton.hessian(1.0, multipliers))
         return replace(evaluation, hessian=hessian)

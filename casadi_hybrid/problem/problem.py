@@ -36,6 +36,7 @@ from casadi_hybrid.problem.graph.generate import build_functions
 from casadi_hybrid.utils.arrays import changed
 from casadi_hybrid.utils.errors import InputError
 
+# Fields with symbols, which cannot be pickled; properties that a change of the graph undoes.
 _SYMBOLS = ("x", "p", "f", "h", "g")
 _BUILT = ("functions", "feasibility", "linear", "parameter_gradient")
 
@@ -195,6 +196,7 @@ class Problem:
         kind = type(x)
         problem = cls(
             x=x,
+            # Comparisons are allowed as in CasADi, here alone.
             f=Stack(check_expression(nlp.get("f", 0), "f", kind, logic=True)),
             g=Stack(check_expression(nlp.get("g", kind(0, 1)), "g", kind, logic=True)),
             p=check_symbols(nlp["p"], "p", kind=kind, empty=True) if "p" in nlp else None,
@@ -252,6 +254,7 @@ class Problem:
         """True if f does not depend on x: every feasible point is a solution."""
         functions = self.functions
         if functions.assemblies is not None:
+            # Sum 0 is f; the n sums of ∇f follow.
             return not functions.assemblies[0].touches(1, self.n)
         return bool(functions.first.jac_sparsity(0, 0).nnz() == 0)
 

@@ -11,12 +11,13 @@ import numpy as np
 from casadi_hybrid.utils.core_constants import CORE
 from casadi_hybrid.utils.inputs import Vector
 
+# Rounding error of a sum, relative to the sizes of its terms.
 ROUNDING = CORE["HYBRID_RESIDUALS_ROUNDING"]
-"""Rounding error of a sum, relative to the sizes of its terms."""
+# Rounding of the distance between two numbers, relative to them.
 ROOM = CORE["HYBRID_FORM_ROOM"]
-"""Rounding of the distance between two numbers, relative to them."""
+# Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual.
 PULL = CORE["HYBRID_ROUNDING_LAM_MAX"]
-"""Largest size of a multiplier term, relative to ‖∇f‖_∞, that excuses a residual."""
+# Rounding errors below this are not excused; the largest violation that is.
 _NEGLIGIBLE = CORE["HYBRID_ROUNDING_TINY"]
 _CONSTANT = CORE["HYBRID_ROUNDING_CAP"]
 
@@ -37,46 +38,34 @@ def beyond_rounding(entries: Vector, sizes: Vector, rounding: float = ROUNDING) 
 
 
 def counted(entries: Vector, sizes: Vector) -> Vector:
-    """Return the entries beyond rounding; rounding errors below 1e-9 are not excused.
-
-    They lie below every usual tolerance, and a smaller tolerance asks for the true residuals.
-    """
+    """Return the entries beyond rounding; rounding errors below 1e-9 are not excused."""
+    # They lie below every usual tolerance; a smaller tolerance asks for the true residuals.
     return beyond_rounding(entries, np.where(ROUNDING * sizes > _NEGLIGIBLE, sizes, 0.0))
 
 
 def counted_violation(violation: Vector, sizes: Vector) -> Vector:
-    """Return the violations of equations or rows beyond rounding.
-
-    Rounding excuses at most 1e-2 of a violation: at very large x it would excuse any constant.
-    """
+    """Return the violations of equations or rows beyond rounding."""
+    # At most 1e-2 is excused: at very large x rounding would excuse any constant.
     return counted(violation, np.minimum(sizes, _CONSTANT / ROUNDING))
 
 
 def counted_slope(slope: Vector, gradient: Vector, pulls: Vector, inner: float = 0.0) -> Vector:
-    """Return the entries of ∇f + Aᵀλ beyond rounding; ``pulls`` are |A|ᵀ|λ|.
-
-    Multipliers excuse a residual only up to a thousand times the size of ∇f. At degenerate
-    constraints they grow without bound, and would hide ∇f itself. Beyond that limit an entry is no
-    smaller than the rounding of its multiplier terms.
-
-    Args:
-        inner: largest terms of ∇f itself, as |∇²L||x|; pass them only at a settled point, where
-            the Newton step on the active set is at most 1e-11·(1 + ‖x‖_∞) and, in each entry, the
-            tolerance times 1 + |x_j|.
-    """
+    """Return the entries of ∇f + Aᵀλ beyond rounding; ``pulls`` are |A|ᵀ|λ|."""
+    # At degenerate constraints multipliers grow without bound and would hide ∇f. So they excuse a
+    # residual only up to a thousand times the size of ∇f.
     limit = PULL * float(np.abs(gradient).max(initial=0.0))
+    # The terms of ∇f itself, inner = |∇²L||x|, count only at a settled point. There the Newton step
+    # on the active set is at most 1e-11·(1 + ‖x‖_∞), and in each entry the tolerance times 1 +
+    # |x_j|.
     entries = counted(slope, np.minimum(np.abs(gradient) + pulls, limit) + inner)
+    # Beyond the limit an entry is no smaller than the rounding of its multiplier terms.
     hidden = np.where(pulls <= limit, 0.0, ROOM * pulls)
     return np.where(np.abs(entries) < hidden, hidden, entries)
 
 
 def counted_distance(distance: Vector, sizes: Vector, pulls: Vector, gradient: Vector) -> Vector:
-    """Return the distances |bound − value| beyond rounding, for complementarity.
-
-    Args:
-        sizes: size of each variable, or of the terms of each row. A constant added to a row and
-            to its bounds has no effect.
-        pulls: |λ_i| times the largest entry of the row's gradient; see :func:`counted_slope`.
-    """
+    """Return the distances |bound − value| beyond rounding, for complementarity."""
+    # The pulls are |λ_i| times the largest entry of the gradient of row i, limited as in
+    # counted_slope(). A constant added to a row and to its bounds has no effect on sizes.
     limit = PULL * float(np.abs(gradient).max(initial=0.0))
     return beyond_rounding(distance, np.where(pulls <= limit, sizes, 0.0), ROOM)

@@ -18,8 +18,8 @@ from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.inputs import Vector
 
 _TOLERANCES = {"tol", "tol_feasibility", "tol_stationarity", "tol_complementarity", "scaled_tol"}
+# Arguments of :class:`casadi_hybrid.Solver` beside the options of a method.
 OF_SOLVERS = {*_TOLERANCES, "max_iter", "max_time", "divergence", "stopping"}
-"""Arguments of :class:`casadi_hybrid.Solver` beside the options of a method."""
 _OF_DEFAULT = {"mu_init", "bound_push", "constr_mult_init_max", "max_soc", "threads", "label"}
 _PRINTING = "log", "print_level", "print_time", "verbose"
 _FOR_EQUATIONS = [
@@ -49,27 +49,16 @@ _OWN = "casadi_hybrid.paper.iterations.methods:own"
 
 @dataclass(frozen=True)
 class Call:
-    """One solve: checked values, limits, and the observers of its iterates.
-
-    Args:
-        numbers: start, parameters, bounds.
-        limits: tolerances, and when to give up.
-        warm: the working set of a solution nearby; None: the multipliers name one.
-        x_prev: x_{−1} for methods with memory, None for x_0.
-        callback: called with every progress; it stops the solve by returning True.
-        stopping: further stopping tests, evaluated after those for convergence and divergence.
-        history: True to record every iterate.
-        log: print every so many iterations; 0 prints nothing.
-    """
+    """One solve: checked values, limits, and the observers of its iterates."""
 
     numbers: Numbers
     limits: Limits
-    warm: WorkingSet | None = None
-    x_prev: Vector | None = None
-    callback: Callable[[Progress], bool | None] | None = None
-    stopping: tuple[StoppingTest, ...] = ()
-    history: bool = False
-    log: int = 0
+    warm: WorkingSet | None = None  # working set of a solution nearby; None: by the multipliers
+    x_prev: Vector | None = None  # x_{−1} for methods with memory; None: x_0
+    callback: Callable[[Progress], bool | None] | None = None  # stops by returning True
+    stopping: tuple[StoppingTest, ...] = ()  # after the tests for convergence and divergence
+    history: bool = False  # True to record every iterate
+    log: int = 0  # print every so many iterations; 0: nothing
 
 
 class Method(Protocol):
@@ -99,13 +88,10 @@ class Automatic:
 
 
 def make_method(method: Any, options: dict[str, Any]) -> Method | Automatic:
-    """Return the method of a name or of an iteration object, with its options.
-
-    Raises:
-        InputError: for an unknown name or option, with the closest known one.
-    """
+    """Return the method of a name or of an iteration object, with its options."""
     if isinstance(method, str) and method not in METHODS:
         raise InputError(f"unknown method {method!r}{suggest(method, METHODS)}")
+    # Imported by name: the default method loads nothing of the paper.
     module, _, function = (METHODS[method] if isinstance(method, str) else _OWN).partition(":")
     make: Callable[..., Method | Automatic] = getattr(import_module(module), function)
     return make(method, options)

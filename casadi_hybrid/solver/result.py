@@ -45,6 +45,7 @@ class Result(Answer):
         undefined = self._undefined_start()
         if self.detail and not undefined and self.stop is not StopReason.LOCALLY_INFEASIBLE:
             lines.append(f"Detail: {self.detail}.")
+        # The conflict is what a reader of an infeasible solve needs: it comes first.
         if self.infeasible:
             return "\n".join([*head, *self.findings(), *lines])
         return "\n".join([*head, *lines, *undefined, *self.findings()])

@@ -33,23 +33,17 @@ if TYPE_CHECKING:
 else:
     results = LateModule("casadi_hybrid.solver.solve")
 
+# Arguments in CasADi's order, None for an omitted one.
 Values = Sequence[Any]
-"""Arguments in CasADi's order, None for an omitted one."""
 _NUMBERS, _FLOAT = frozenset((float, int, np.float64)), np.dtype(np.float64)
 
 
 class Run(Solved):
-    """A finished solve with its result.
+    """A finished solve with its result."""
 
-    Attributes:
-        outputs: CasADi's outputs, if they were requested.
-        late: True if the time limit ended an evaluation of a function in Python.
-        called_back: calls of the iteration callback, and the seconds in them.
-    """
-
-    outputs: dict[str, ca.DM]
-    late: bool = False
-    called_back: tuple[int, float] = 0, 0.0
+    outputs: dict[str, ca.DM]  # CasADi's, if they were requested
+    late: bool = False  # the time limit ended an evaluation of a function in Python
+    called_back: tuple[int, float] = 0, 0.0  # calls of the iteration callback, and their seconds
 
     @cached_property
     def result(self) -> Result:
@@ -67,16 +61,8 @@ def solve(
 ) -> Run | None:
     """Solve for the values that a core holds; None if the core refuses them.
 
-    Exceptions of the problem's functions, and the end of the time, go into the result. The caller
-    raises an exception left in ``raised``: one of a callback or a test, or Ctrl-C, which carries
-    the result.
-
-    Args:
-        watch: shows the iterates.
-        matrices: True to have CasADi's outputs.
-
-    Raises:
-        KeyboardInterrupt: for Ctrl-C before the first iterate.
+    The caller raises an exception left in ``raised``: one of a callback or a test, or Ctrl-C, which
+    carries the result. Ctrl-C before the first iterate is raised here.
     """
     outputs = core.solve(limits, None if watch is None else watch.see, matrices=matrices)
     if outputs is None:
@@ -107,6 +93,7 @@ def _settle(run: Run, raised: BaseException) -> None:
     result = run.result
     if isinstance(raised, OutOfTimeError):
         run.late = True
+    # Exceptions of functions, and the end of the time, are in the result.
     if isinstance(raised, OutOfTimeError | BrokenFunctionError):
         run.raised = None
     elif isinstance(raised, KeyboardInterrupt):
@@ -149,10 +136,7 @@ class Session:
         *,
         matrices: bool = True,
     ) -> Run | None:
-        """Solve by the core that was used last, which checks the values itself.
-
-        None if the values cannot be copied as they are, are bad, or have bounds of other kinds.
-        """
+        """Solve by the core that was used last; None if values cannot be copied or are bad."""
         core = self._last.core
         if core is None or core.busy:
             return None
@@ -170,6 +154,7 @@ class Session:
             last, kind = held[i], type(value)
             if value is last:
                 continue
+            # The core reads the numbers of a DM where they are; it stays referenced by the caller.
             if matrices and kind is core.matrix_type:
                 pointers[i], held[i] = int(value.this), MATRIX
                 continue
@@ -182,6 +167,7 @@ class Session:
                 ordered[i][:] = self._defaults[i]
             elif not _copied(ordered[i], value):
                 return None
+            # Immutable, so the same object next time is the same value. An array may have changed.
             if value is None or kind in _NUMBERS:
                 held[i] = value
         if sides is not None or core.sided:
@@ -211,11 +197,7 @@ def _copied(target: Vector, value: Any) -> bool:
 def start_values(
     warm: Result, problem: Problem, x0: Any, lam_x0: Any, lam_g0: Any
 ) -> tuple[Any, ...]:
-    """(x0, lam_x0, lam_g0) as the caller gave them, else those of the warm start.
-
-    Raises:
-        InputError: for another object, or the result of a problem of another size.
-    """
+    """(x0, lam_x0, lam_g0) as the caller gave them, else those of the warm start."""
     from casadi_hybrid.solver.result import Result  # noqa: PLC0415 - not for a first solve
 
     if not isinstance(warm, Result):
@@ -244,4 +226,5 @@ def read_start(
     if warm is not None:
         x0, lam_x0, lam_g0 = start_values(warm, problem, x0, lam_x0, lam_g0)
     numbers = problem.numbers(x0=x0, lam_x0=lam_x0, lam_g0=lam_g0, **others)
+    # The active set of a point that is no solution would mislead the first steps.
     return numbers, warm.working_set if warm is not None and warm.success else None

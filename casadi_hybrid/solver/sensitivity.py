@@ -77,20 +77,18 @@ class Solution(NamedTuple):
 
 
 class _System(NamedTuple):
-    """Hessian W and the limits of (g; x): gradients, multipliers, distance / |λ|, active ones.
-
-    ``unit`` is a |diag W|⁻¹ aᵀ of a gradient a. |λ|·unit is the violation of the limit without its
-    force, so soft / unit compares limits in all units: below one a limit is active.
-    """
+    """Hessian W and the limits of (g; x) at a solution."""
 
     W: Any
-    A: Any
+    A: Any  # gradients of the limits
     lam: Vector
-    soft: Vector
+    soft: Vector  # distance / |λ|
+    # a |diag W|⁻¹ aᵀ of a gradient a: |λ|·unit is the violation of the limit without its force. So
+    # soft / unit compares limits in all units: below one a limit is active.
     unit: Vector
     active: Indices
-    felt: Indices
-    clear: bool
+    felt: Indices  # active ones, and those that are not clearly inactive
+    clear: bool  # every limit is clearly active or clearly inactive
 
     def matrix(self, limits: Indices, soft: Any = 0.0) -> Any:
         A, corner = self.A[limits], -sp.diags_array(np.broadcast_to(soft, limits.shape))
@@ -132,24 +130,7 @@ class Sensitivities:
         slopes: tuple[Matrix, Matrix] | None = None,
         of_p: Any = slice(None),
     ) -> dict[str, Matrix]:
-        """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``.
-
-        The two bounds of an equation act one at a time when moved apart: the derivative belongs to
-        the one that the sign of the multiplier names, and is zero for the other. The effect of
-        moving both is the sum.
-
-        Args:
-            solution: a KKT point with its multipliers.
-            p, bounds: parameters and bounds of its solve.
-            wrt: names of the inputs; ``("p",)`` alone saves a solve per active bound.
-            slopes: d(lower)/dp and d(upper)/dp of the bounds of (g; x) if these depend on p; the
-                derivatives by p include them.
-            of_p: entries of p; others may have no derivative.
-
-        Raises:
-            SensitivityError: if the point is no KKT point, the Lagrangian has no curvature along a
-                free direction, or dependent active rows contradict each other as p moves.
-        """
+        """Return d(output)/d(input) by CasADi's block names, ``jac_x_p`` to ``jac_lam_g_ubg``."""
         program = self.program
         n, m = program.n, program.m
         system = self._system(solution, p, bounds)
@@ -159,6 +140,7 @@ class Sensitivities:
         n_p = slope_p.shape[1]
         # Derivative of each limit's value (g; x), minus that of its active bound.
         by_p = np.concatenate((g_p, np.zeros((n, n_p))))
+        # Bounds that depend on p move with it: d(lower)/dp and d(upper)/dp by the acting side.
         if slopes is not None:
             by_p -= np.where(system.lam[:, None] < 0, *slopes)[:, of_p]
         # The implicit function theorem for a clear active set with independent gradients, else all
@@ -174,6 +156,7 @@ class Sensitivities:
         right[:n, :n_p] = -slope_p
         right[n:, :n_p] = -by_p[limits]
         right[n + moved, n_p + np.arange(moved.size)] = 1.0
+        # The right-hand side is −(L_xp; g_p) by p, and e_i by the bound of limit i.
         step = np.asarray(factor.solve(right) if factor else self._softly(system, right))
 
         dx, d_lam = step[:n], np.zeros((m + n, right.shape[1]))
@@ -182,6 +165,7 @@ class Sensitivities:
         dg[:, :n_p] += g_p
         columns = limits[moved]  # limit of each column of a bound
         lam = system.lam[columns]
+        # df = f_p dp + λᵀ(g_p dp − db): no dx is needed.
         df = np.concatenate((f_p + system.lam @ by_p, -lam[None]), axis=1)
         derivatives = {}
         for output, block in zip(OUTPUTS, (dx, df, dg, d_lam[m:], d_lam[:m]), strict=True):
@@ -190,6 +174,9 @@ class Sensitivities:
                 if name != "p":
                     first, size = (m, n) if name[-1] == "x" else (0, m)
                     kind = (columns >= m) == (name[-1] == "x")
+                    # The bounds of an equation move one at a time: the derivative is that of the
+                    # side which the multiplier names, zero for the other. Moved together the effect
+                    # is the sum.
                     chosen = kind & ((lam >= 0) == (name[0] == "u"))
                     full = np.zeros((block.shape[0], size))
                     full[:, columns[chosen] - first] = block[:, n_p:][:, chosen]
@@ -197,11 +184,7 @@ class Sensitivities:
         return derivatives
 
     def softness(self, solution: Solution, p: Vector, bounds: Bounds) -> tuple[Vector, Vector]:
-        """Return 0 for active bounds of x and of g, ∞ for inactive ones, distance / |λ| between.
-
-        Raises:
-            SensitivityError: if the point is no KKT point, or the KKT matrix is singular.
-        """
+        """Return 0 for active bounds of x and of g, ∞ for inactive ones, distance / |λ| between."""
         system, m = self._system(solution, p, bounds), self.program.m
         limits = system.active if system.clear else system.felt
         soft = 0.0 * system.soft[limits] if system.clear else system.soft[limits]
@@ -222,12 +205,14 @@ class Sensitivities:
         if factor.singular:
             raise _singular(f"besides the active constraints, {_FLAT}")
         step = np.zeros_like(right)
+        # Iterative refinement with the matrix itself.
         for _ in range(5):
             step += factor.solve(right - K @ step)
         # Residuals of the rows that have to hold, against their terms, which have to cancel.
         residual = np.abs(right[n:] - A @ step[:n])
         terms = np.abs(right[n:]) + np.outer(size.sum(axis=1), np.abs(step[:n]).max(axis=0))
         allowed = np.where(soft == 0.0, _EXACT, _NEAR)[:, None] * terms + _EXACT
+        # Clearly active rows alone have to hold.
         holds = soft * _CLEAR < np.minimum(system.unit[limits], 1.0)
         broken = holds & (residual > allowed).any(axis=1)
         if broken.any():
@@ -256,6 +241,7 @@ class Sensitivities:
         of_J, of_W = program.functions.entries
         J, W = (Sparse(s, fused.part(data, i)).scipy() for s, i in ((of_J, 3), (of_W, 4)))
         x, lam_x, lam_g, rows = solution.x, solution.lam_x, solution.lam_g, J.tocsr()
+        # Terms of ∇f at a settled point, whose rounding is no residual.
         inner = float((abs(W) @ np.abs(x)).max(initial=0.0))
         r = kkt_residuals(bounds, x, gradient, g, J, lam_x, lam_g, inner=inner)
         worst = max(r.feasibility, r.stationarity, r.complementarity)
@@ -278,6 +264,7 @@ class Sensitivities:
         distance = np.minimum(np.abs(value - lower), np.abs(upper - value))
         curvature = np.abs(W.diagonal())
         most = curvature.max(initial=0.0) or 1.0
+        # A variable without curvature counts with the largest one, as a guess.
         unit = A.power(2) @ (1.0 / np.where(curvature > _EXACT * most, curvature, most))
         root = np.sqrt(np.where(unit > 0.0, unit, 1.0))
         weak = loose & (distance <= self._weak * np.minimum(root, 1.0))

@@ -46,12 +46,13 @@ from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import Sparse
 from casadi_hybrid.utils.status import Conditions, PointStatus, StopReason
 
+# Members by hybrid_answer.stop.
 STOPS = tuple(reason for reason in StopReason if hasattr(C, f"HYBRID_STOP_{reason.name}"))
-"""Members by ``hybrid_answer.stop``."""
+# Members by hybrid_answer.point.
 POINTS = tuple(PointStatus)
-"""Members by ``hybrid_answer.point``."""
+# Members by hybrid_answer.order.
 CONDITIONS = tuple(Conditions)
-"""Members by ``hybrid_answer.order``."""
+# Causes of a stalled iteration by hybrid_answer.cause.
 CAUSES = {
     C.HYBRID_TINY_STEPS: "the steps have become tiny",
     C.HYBRID_WRONG_INERTIA: "no shift of the Hessian gives the KKT matrix the inertia of a minimum",
@@ -64,12 +65,11 @@ CAUSES = {
     C.HYBRID_LEAST_SUM: "the sum of the violations is stationary but not zero: the constraints are "
     "inconsistent, or this is a local minimum of their violation",
 }
-"""Causes of a stalled iteration by ``hybrid_answer.cause``."""
 _LIMITS = StopReason.STOPPED_BY_USER, StopReason.ITERATION_LIMIT, StopReason.TIME_LIMIT
 _FINAL = PointStatus.KKT_POINT, PointStatus.UNDEFINED
 _PLAIN = StopReason.CONVERGED, StopReason.UNBOUNDED, *_LIMITS
+# Name of the method in a result.
 BARRIER = "hybrid (barrier)"
-"""Name of the method in a result."""
 # Kinks next to the point of a stalled solve.
 _NEAR, _NEARER = 1e-6, 1e-8  # distances, relative to max(1, |x|)
 _JUMP = 1e-3  # least jump, relative to the largest derivative of the same function
@@ -82,6 +82,7 @@ def end_of(run: Solved) -> Ending:
     error = None if point is PointStatus.KKT_POINT else _undefined(run)
     phases = "phase" if said.phases == 1 else "phases"
     detail = f"none of {said.phases} {phases} came further"
+    # An exception ended the solve from outside: the core knows nothing of it.
     if isinstance(raised, BrokenFunctionError):
         stop, error = StopReason.EVALUATION_ERROR, raised
         detail = f"iteration {said.steps}: {raised}"
@@ -129,6 +130,7 @@ def result_of(run: Solved) -> Result:
     if start is None and ending.error is not None:
         f = ending.error.objective
     remarks = _remarks(problem)
+    # Finite differences have jumps of their own.
     failed = ending.stop is StopReason.STALLED and not ending.success
     if failed and not problem.functions.differenced and engine_of(problem).evaluate is not None:
         remarks += _kinks(problem, arrays["x"], arrays["p"])
@@ -169,6 +171,7 @@ def _undefined(run: Solved) -> EvaluationError | None:
     seen = bool(said.x_undefined and x.size) and not np.isnan(arrays["x_undefined"][0])
     if not seen and STOPS[said.stop] is not StopReason.EVALUATION_ERROR:
         return None
+    # Functions in Python have raised with the place; those in C are called again for it.
     if engine_of(run.problem).evaluate is None:
         return run.undefined
     evaluator = Evaluator(run.problem, arrays["p"])
@@ -184,11 +187,9 @@ def _undefined(run: Solved) -> EvaluationError | None:
 
 
 def _kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
-    """Return a sentence on the function with the largest jump of a derivative across x.
-
-    A smooth derivative changes by a hundredth of the amount on a hundredth of the distance. A jump
-    stays as large. Both are taken along one fixed direction in which every variable moves.
-    """
+    """Return a sentence on the function with the largest jump of a derivative across x."""
+    # One fixed direction in which every variable moves, each by another amount: multiples of an
+    # irrational number spread evenly over [0, 1).
     weights = 1.0 + np.modf(0.7548776662466927 * np.arange(1, x.size + 1))[0]
     direction = weights * np.maximum(1.0, np.abs(x))
     evaluator, jumps = Evaluator(problem, p), []
@@ -202,6 +203,8 @@ def _kinks(problem: Problem, x: Vector, p: Vector) -> tuple[str, ...]:
     size = np.zeros(1 + problem.m)
     np.maximum.at(size, rows, np.maximum(np.abs(before), np.abs(after)))
     near, nearer = jumps
+    # On a hundredth of the distance a smooth derivative changes by a hundredth; a jump stays as
+    # large.
     jump = np.where((nearer >= 0.5 * near) & (nearer > _JUMP * size[rows]), nearer, 0.0)
     k = int(np.argmax(jump))
     if not jump[k] > 0.0:

@@ -174,6 +174,7 @@ class Solver:
         shown = history or log or callback is not None or x_prev is not None
         if quick is not None and not shown and (p is None) in self._p_missing:
             values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
+            # The warm path: the core of the last solve checks the values itself.
             run = quick.quick(values, warm_start, matrices=False)
             if run is not None:
                 if run.raised is not None:
@@ -188,6 +189,7 @@ class Solver:
         interval = int(log) if isinstance(log, bool) else count(log, "log")
         before = None if x_prev is None else as_vector(x_prev, problem.n, "x_prev")
         call = Call(numbers, self.limits, warm, before, callback, self.stopping, history, interval)
+        # Bounds are known only now, so the method is asked again.
         self._refuse(numbers.bounds)
         if isinstance(self.method, Automatic):
             return self._by_core(call)
@@ -229,17 +231,12 @@ class Solver:
 
 
 class _Follower(Watch):
-    """Shows iterates to the callback, the stopping tests and the history of a call as well.
-
-    Attributes:
-        recorder: has the iterates, if a history was requested.
-        reason: of the stopping test that ended the solve, else None.
-    """
+    """Shows iterates to the callback, the stopping tests and the history of a call as well."""
 
     def __init__(self, call: Call) -> None:
         super().__init__(log=call.log)
-        self._call, self.recorder = call, Recorder()
-        self.reason: StopReason | None = None
+        self._call, self.recorder = call, Recorder()  # of the history, if requested
+        self.reason: StopReason | None = None  # of the stopping test that ended the solve
 
     def see(self, view: View) -> bool:
         super().see(view)
@@ -267,6 +264,7 @@ class _Follower(Watch):
         self.recorder.hold(steps)
         if self.recorder.rows:
             result = altered(result, history=self.recorder.history())
+        # The core knows a stop by the user alone.
         if self.reason is not None and result.stop is StopReason.STOPPED_BY_USER:
             result = altered(result, stop=self.reason)
         return result

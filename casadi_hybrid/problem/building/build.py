@@ -34,36 +34,23 @@ from casadi_hybrid.problem.building.compiler import (
     processor,
 )
 
+# Largest seconds of a compilation; the wheel's compiler first builds itself in about fifteen.
 LIMIT = 120.0
-"""Largest seconds of a compilation; the wheel's compiler first builds itself in about fifteen."""
 _ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "SDKROOT")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The C files of one library.
+    """The C files of one library; those with the suffix ``.c`` are compiled."""
 
-    Args:
-        name: first word of the library's file name.
-        files: text of each file by name; the files with the suffix ``.c`` are compiled.
-        flags: compiler flags besides those of every library.
-    """
-
-    name: str
-    files: Mapping[str, str]
-    flags: tuple[str, ...] = ()
+    name: str  # first word of the library's file name
+    files: Mapping[str, str]  # texts by file name
+    flags: tuple[str, ...] = ()  # besides those of every library
 
 
 def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> Path:
-    """Find a library in the cache, or build it with the first compiler that succeeds.
-
-    Args:
-        limit: largest seconds of a compilation.
-        alone: build for this process alone, as without a trusted cache of the user.
-
-    Raises:
-        BuildError: without a compiler, or if every compiler fails.
-    """
+    """Find a library in the cache, or build it; ``alone``: for this process alone."""
+    # A compiler that answers may still fail, as one without headers does: then the next one.
     faults: list[str] = []
     answered = False
     try:
@@ -82,18 +69,12 @@ def library(sources: Sources, *, limit: float = LIMIT, alone: bool = False) -> P
 
 
 def load(sources: Sources) -> ctypes.CDLL:
-    """Find or build a library, as :func:`library` does, and load it.
-
-    A library that cannot be loaded is removed from the cache and built for this process: the file
-    is damaged, or its disk forbids execution.
-
-    Raises:
-        BuildError: if the library cannot be built or loaded.
-    """
+    """Find or build a library as :func:`library` does, and load it, or raise a BuildError."""
     path = library(sources)
     try:
         return ctypes.CDLL(str(path))
     except OSError:
+        # The file is damaged, or its disk forbids execution.
         with suppress(OSError):
             path.unlink()
         path = library(sources, alone=True)
@@ -151,6 +132,7 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
         "ZIG_GLOBAL_CACHE_DIR": str(folder / "zig"),
         "ZIG_LOCAL_CACHE_DIR": str(work / "zig"),
     }
+    # A file, since a full pipe would block the compiler while nobody reads it.
     with tempfile.TemporaryFile("w+", dir=work, encoding="utf-8", errors="replace") as output:
         try:
             process = subprocess.Popen(
@@ -160,7 +142,7 @@ def _run(command: list[str], work: Path, folder: Path, limit: float) -> tuple[in
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                start_new_session=True,  # all its processes can be ended together
             )
         except OSError as error:
             raise BuildError(f"{command[0]} cannot be run ({error.strerror})") from None

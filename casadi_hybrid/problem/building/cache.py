@@ -31,11 +31,7 @@ _ABANDONED, _UNUSED = 3600.0, 90 * 86400.0
 
 
 def default_folder() -> Path:
-    """Path of the cache, which need not exist.
-
-    Raises:
-        OSError: without a home folder.
-    """
+    """Path of the cache, which need not exist; raises an OSError without a home folder."""
     path = os.environ.get(VARIABLE, "")
     if path:
         return Path(os.path.abspath(os.path.expanduser(path)))
@@ -61,11 +57,7 @@ def own_folder() -> tuple[Path | None, str]:
 
 
 def distrust(folder: Path) -> str:
-    """Reason to distrust a folder, such as ``"belongs to user 0"``; empty if it is trusted.
-
-    Raises:
-        OSError: if the folder does not exist or cannot be read.
-    """
+    """Reason to distrust a folder, such as ``"belongs to user 0"``; empty if it is trusted."""
     if sys.platform == "win32":  # file modes do not describe the permissions there
         return ""
     status = folder.stat()
@@ -112,31 +104,25 @@ def take(folder: Path, key: str) -> Path | None:
     if not path.is_file():
         return None
     with suppress(OSError):  # a read-only folder
+        # The time of the last use, by which _sweep() finds unused libraries.
         os.utime(path)
     return path
 
 
 def workplace(folder: Path) -> Path:
-    """Make a temporary folder in the cache; the caller removes it.
-
-    Raises:
-        OSError: if the cache is read-only.
-    """
+    """Make a temporary folder in the cache, which the caller removes."""
     _sweep(folder)
     return Path(tempfile.mkdtemp(prefix=_WORK, dir=folder))
 
 
 def put(folder: Path, key: str, library: Path) -> Path:
-    """Move a library into the cache, and return its path there.
-
-    Raises:
-        OSError: if the cache is read-only.
-    """
+    """Move a library into the cache, and return its path there."""
     path = folder / f"{key}{suffix()}"
     library.chmod(0o700)
     with library.open("r+b") as file:  # half a file, after a power cut, would crash its user
         os.fsync(file.fileno())
     try:
+        # Atomic, since both paths lie on one disk: nobody loads half a library.
         library.replace(path)
     except PermissionError:  # Windows, if another process has built and loaded the same library
         if not path.is_file():

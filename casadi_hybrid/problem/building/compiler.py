@@ -46,19 +46,12 @@ _SYSCTL = "/usr/sbin/sysctl", "machdep.cpu.brand_string", "hw.optional"
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """A C compiler that prints its version.
-
-    Attributes:
-        command: words of its command.
-        version: its name and version.
-        target: its target (``"x86_64-linux-gnu"``).
-        flags: flags for a shared library.
-    """
+    """A C compiler that prints its version."""
 
     command: tuple[str, ...]
     version: str
-    target: str
-    flags: tuple[str, ...]
+    target: str  # such as "x86_64-linux-gnu"
+    flags: tuple[str, ...]  # of a shared library
 
     def words(self, flags: tuple[str, ...], output: str, units: list[str]) -> list[str]:
         """Command that compiles C files to a library; ``flags`` are those of GCC and clang."""
@@ -97,11 +90,7 @@ def given_command() -> tuple[str, ...]:
 
 
 def compiler_of(command: tuple[str, ...]) -> Compiler:
-    """Return the compiler of a command.
-
-    Raises:
-        BuildError: if the command is no C compiler.
-    """
+    """Return the compiler of a command; raises a BuildError if it is none."""
     version, target = _version(command)
     if _is_microsofts(command):
         return Compiler(command, version, target, _FLAGS_OF_MICROSOFT)
@@ -202,6 +191,7 @@ def processor() -> str:
                 _SYSCTL, check=False, capture_output=True, text=True, timeout=_SECONDS
             )
             return process.stdout
+        # Every core has a paragraph; the first one stands for all.
         first, _, _ = _CPUINFO.read_text(encoding="utf-8", errors="replace").partition("\n\n")
         return "\n".join(_LINES.findall(first))
     except (OSError, subprocess.TimeoutExpired):

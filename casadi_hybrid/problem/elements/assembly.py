@@ -14,26 +14,20 @@ from casadi_hybrid.problem.elements.element import Elements, Places
 from casadi_hybrid.utils.arrays import without_repetition
 from casadi_hybrid.utils.linear_algebra.sparse import Pattern
 
+# Largest number of terms of a sum; a longer sum is a sum of sums, in every evaluation.
 LONGEST = 16
-"""Largest number of terms of a sum; a longer sum is a sum of sums, in every evaluation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Elements of one kind in a function of the problem.
+    """Elements of one kind in a function of the problem."""
 
-    Attributes:
-        function: function of one element, with one dense column as output.
-        inputs: for each input before the ``constants``, the index of the input of the problem's
-            function and the indices of its entries, one element per line.
-        constants: last input of the function, one element per line.
-        begin: index of the first value; the elements' values follow one another.
-    """
-
-    function: ca.Function
+    function: ca.Function  # of one element, with one dense column as output
+    # For each input before the constants: index of the problem's input, and the entries of it, one
+    # element per line.
     inputs: tuple[tuple[int, Places], ...]
-    constants: NDArray[np.float64]
-    begin: int
+    constants: NDArray[np.float64]  # last input, one element per line
+    begin: int  # index of the first value; the values of elements follow one another
 
     @property
     def count(self) -> int:
@@ -60,24 +54,16 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """A function of the problem as sums of its elements' values.
+    """A function of the problem as sums of its elements' values."""
 
-    Attributes:
-        labels: names of the function's inputs and outputs.
-        pieces: elements that produce the values.
-        sparsity: sparsity of each output; the nonzeros of the outputs follow one another.
-        pattern: pattern of the last output.
-        source, target: indices of values, and of the sums to which they belong.
-        places: the one or two nonzeros that each sum fills; -1 for no second.
-    """
-
-    labels: tuple[tuple[str, ...], tuple[str, ...]]
+    labels: tuple[tuple[str, ...], tuple[str, ...]]  # names of inputs and outputs
     pieces: tuple[Piece, ...]
-    sparsity: tuple[ca.Sparsity, ...]
-    pattern: Pattern
+    sparsity: tuple[ca.Sparsity, ...]  # of the outputs, whose nonzeros follow one another
+    pattern: Pattern  # of the last output
+    # Indices of values, and of the sums to which they belong.
     source: Places
     target: Places
-    places: Places
+    places: Places  # the one or two nonzeros that a sum fills; −1: no second
 
     @property
     def numbers(self) -> int:
@@ -106,12 +92,14 @@ class Assembly:
     @cached_property
     def sums(self) -> tuple[tuple[Level, ...], Places]:
         """The sums level by level, and the index of each target's value; -1 for no terms."""
+        # Stable: the order of a sum decides its rounding, the same in every evaluation.
         order = np.argsort(self.target, kind="stable")
         source, target = self.source[order], self.target[order]
         levels: list[Level] = []
         count = self.numbers
         while True:
             sizes = np.bincount(target, minlength=len(self.places))
+            # Place of each term within its sum.
             rank = np.arange(target.size) - (np.cumsum(sizes) - sizes)[target]
             last = bool((sizes <= LONGEST).all())
             # Each run of LONGEST terms becomes one sum. Short sums wait for the last level.
@@ -135,12 +123,13 @@ class Assembly:
                 return tuple(levels), values
 
 
+# Assemblies of the first derivatives and of the Hessian of a problem.
 Assemblies: TypeAlias = tuple[Assembly, Assembly]
-"""Assemblies of the first derivatives and of the Hessian of a problem."""
 
 
 def first_assembly(elements: Elements) -> Assembly:
     """(x, p) → f, ∇f, h, J_h."""
+    # Sums in the order of the outputs: f, the n entries of ∇f, the nonzero rows of h, J_h.
     n = elements.n
     rows = elements.rows_at
     of_row = np.zeros(elements.m, np.int32)
@@ -194,11 +183,13 @@ def second_assembly(elements: Elements) -> Assembly:
         piece = Piece(kind.second, inputs, kind.constants, begin)
         pieces.append(piece)
         source.append(begin + np.arange(kind.count)[:, None] * piece.width + np.arange(i.size))
+        # An element may have its variables in another order than the problem.
         low.append(np.minimum(kind.x_at[:, i], kind.x_at[:, j]))
         high.append(np.maximum(kind.x_at[:, i], kind.x_at[:, j]))
         begin += kind.count * piece.width
     # Entries at one place of the upper triangle are summed; most sums fill two mirrored places.
     row, column = _flat(low), _flat(high)
+    # int64, since n² may exceed the range of the indices.
     keys, target = np.unique(row * np.int64(n) + column, return_inverse=True)
     row, column = keys // n, keys % n
     mirrored = row != column
@@ -218,17 +209,14 @@ def _flat(parts: list[Places]) -> Places:
 
 
 def composed(name: str, assembly: Assembly, sizes: tuple[int, ...]) -> ca.Function:
-    """The function of an assembly in MX: each kind is mapped over its elements.
-
-    Args:
-        sizes: sizes of the inputs.
-    """
+    """The function of an assembly in MX: each kind is mapped over its elements."""
     names, labels = map(list, assembly.labels)
     inputs = [ca.MX.sym(label, size) for label, size in zip(names, sizes, strict=True)]
     z = ca.vertcat(ca.MX(0, 1), *(_numbers(piece, inputs) for piece in assembly.pieces))
     levels, values = assembly.sums
     for level in levels:
         z = ca.vertcat(z, *(_sum(z, group) for group in level.groups))
+    # Sums without terms refer to one zero behind all values.
     if (values < 0).any():
         values = np.where(values < 0, z.numel(), values)
         z = ca.vertcat(z, ca.MX(ca.DM.zeros(1, 1)))

@@ -17,28 +17,19 @@ Find = Callable[[ca.Function], "Elements | None"]
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """Elements that are the same function of different variables.
+    """Elements that are the same function (x, p, c) → rows, term of different variables."""
 
-    Each is (x, p, c) → rows of the constraints and an optional term of the objective. The entries
-    of x and p are entries of the problem's x and p; c are constants of the element.
-
-    Args:
-        x, p, c: symbols, columns of SX.
-        rows: column of expressions.
-        term: expression; None without a term of the objective.
-        x_at, p_at, row_at: indices in the problem of x, p and rows, one element per line.
-        constants: values of c, one element per line.
-    """
-
+    # Symbols, columns of SX: entries of the problem's x and p, and constants of an element.
     x: Any
     p: Any
     c: Any
-    rows: Any
-    term: Any | None
+    rows: Any  # column of expressions, summed into the rows of the constraints
+    term: Any | None  # of the objective
+    # Indices in the problem of x, p and rows, one element per line.
     x_at: Places
     p_at: Places
     row_at: Places
-    constants: NDArray[np.float64]
+    constants: NDArray[np.float64]  # values of c, one element per line
 
     @property
     def count(self) -> int:
@@ -70,6 +61,7 @@ class Kind:
     def _curvature(self) -> tuple[Any, Any]:
         lam = ca.SX.sym("lam", self.rows.numel())
         L = ca.dot(lam, self.rows) + (0 if self.term is None else self.term)
+        # The assembly mirrors the upper triangle.
         return lam, ca.triu(ca.hessian(L, self.x)[0])
 
     @cached_property
@@ -92,6 +84,8 @@ def together(kinds: list[Kind]) -> tuple[Kind, ...]:
         by_count.setdefault(kind.count, []).append(kind)
     merged = []
     for group in by_count.values():
+        # Elements k of all these kinds become one element: symbols in one column, indices in one
+        # line.
         symbols = {
             name: ca.vertcat(*(getattr(kind, name) for kind in group))
             for name in ("x", "p", "c", "rows")
@@ -111,19 +105,13 @@ def total(terms: list[Any]) -> Any | None:
 
 
 class Elements(NamedTuple):
-    """A problem as the sum of its elements.
-
-    Attributes:
-        kinds: kinds of the elements; a row of the problem is a sum of rows of elements.
-        n, m, n_p: numbers of variables, rows and parameters of the problem.
-        rows_at: structurally nonzero rows.
-    """
+    """A problem as the sum of its elements: its rows are sums of their rows."""
 
     kinds: tuple[Kind, ...]
     n: int
     m: int
     n_p: int
-    rows_at: Places
+    rows_at: Places  # structurally nonzero rows
 
 
 def _triplet(sparsity: ca.Sparsity) -> tuple[Places, Places]:

@@ -26,6 +26,7 @@ _DIFFERENCED = (
     "first derivatives are finite differences (hessian_approximation = 'exact' takes differences "
     "of them, as IPOPT does)"
 )
+# Class names of CasADi's finite differences.
 _DIFFERENCES = ("CentralDiff", "ForwardDiff", "BackwardDiff", "Smoothing")
 _REMEDY = (
     "give a ca.Callback has_jacobian and get_jacobian, make it with {'enable_fd': True} for finite "
@@ -150,11 +151,15 @@ class Derivatives:
         x, p = (ca.MX.sym(name, graph.size1_in(i)) for i, name in enumerate("xp"))
         f, g = graph.call([x, p], True, False)
         gradient, jacobian = self.first(f, g, x, p, graph)
+        # CasADi's signature of a Jacobian: inputs, then the outputs, empty here as they are not
+        # used. Derivatives by p are empty too, so the graph is for derivatives by x alone.
         names = ["x", "p", "out_f", "out_g"]
         slots = [x, p, ca.MX(1, 1), ca.MX(g.numel(), 1)]
         blocks = [gradient.T, ca.MX(1, p.numel()), jacobian, ca.MX(g.numel(), p.numel())]
         labels = ["jac_f_x", "jac_f_p", "jac_g_x", "jac_g_p"]
         J = ca.Function("jac_graph", slots, blocks, names, labels)
+        # No penalty: any number of directions is the given Jacobian times the seeds. Inlined, f and
+        # g would lose it.
         options = {"custom_jacobian": J, "jac_penalty": 0, "never_inline": True}
         return ca.Function("graph", [x, p], [f, g], ["x", "p"], ["f", "g"], options)
 
@@ -181,6 +186,7 @@ class Derivatives:
         """
         if self.hess_lag is not None:
             H = _called(self.hess_lag, x, p, 1.0, lam)[0]
+            # The upper triangle alone is allowed, as nlp_hess_l of CasADi has it.
             return (H if H.sparsity().is_symmetric() else ca.triu2symm(H)), GIVEN, ""
         if self.hessian == LIMITED_MEMORY:
             return None, LIMITED_MEMORY, ""
@@ -198,6 +204,8 @@ class Derivatives:
             lacking = last_line(error)
         if self.grad_f is not None or self.jac_g is not None:
             try:
+                # ∇L by the user, its Jacobian by CasADi; a symmetric coloring needs fewer
+                # directions.
                 return ca.jacobian(slope(), x, {"symmetric": True}), EXACT, ""
             except RuntimeError as error:
                 lacking = last_line(error)
@@ -219,6 +227,7 @@ def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
 
 def _called(function: ca.Function, *values: Any) -> list[Any]:
     """Call a user's Function with columns, in the shapes of its inputs; unused ones are empty."""
+    # CasADi takes no column of zeros for an input that is declared empty.
     sizes = map(function.size_in, range(function.n_in()))
     shaped = [
         ca.reshape(ca.MX(value), size) if math.prod(size) else ca.MX(*size)

@@ -28,14 +28,12 @@ BEFORE_3_8 = tuple(map(int, ca.CasadiMeta.version().split(".")[:2])) < (3, 8)
 
 @contextmanager
 def few_directions(graph: ca.Function) -> Iterator[None]:
-    """Limit the directions of derivatives generated inside to numbers with right results.
-
-    The limit is a global option of CasADi, restored at the end.
-    """
+    """Limit the directions of derivatives generated inside to numbers with right results."""
     limits = [_most(called) for called in graph.find_functions() if _solves_dae(called)]
     if not limits:
         yield
         return
+    # A global option of CasADi: other threads that differentiate meanwhile see it too.
     before = ca.GlobalOptions.getMaxNumDir()
     ca.GlobalOptions.setMaxNumDir(min(before, *limits))
     try:
@@ -45,11 +43,7 @@ def few_directions(graph: ca.Function) -> Iterator[None]:
 
 
 def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
-    """Return J_g as an expression, for an output g of the graph.
-
-    Raises:
-        InputError: if this release of CasADi differentiates the graph wrongly.
-    """
+    """Return J_g of an output g of the graph; raises an InputError if CasADi has it wrong."""
     called = graph.find_functions()
     forward = bool(called) and any(map(_uses_algebraic_states, (graph, *called)))
     if forward and BEFORE_3_8:
@@ -58,6 +52,7 @@ def jacobian(g: Any, x: Any, graph: ca.Function) -> Any:
             f"{ca.CasadiMeta.version()} differentiates that wrongly: update CasADi to 3.8, or use "
             "the states xf alone"
         )
+    # 0 is forward mode alone, 1 adjoint mode; by default CasADi's guess of the costs decides.
     options = {"helper_options": {"ad_weight": 0.0}} if forward else {}
     return ca.jacobian(g, x, options)
 
@@ -68,11 +63,9 @@ def _solves_dae(function: ca.Function) -> bool:
 
 
 def _most(function: ca.Function) -> int:
-    """Largest number of directions for which CasADi does not take the Jacobian of the adjoint.
-
-    The limit is twice the inputs or four times the outputs of the adjoint. Its inputs contain the
-    states, their adjoints and p; its outputs contain the states and p.
-    """
+    """Largest number of directions for which CasADi does not take the Jacobian of the adjoint."""
+    # The limit is twice the inputs or four times the outputs of the adjoint. Its inputs contain the
+    # states, their adjoints and p; its outputs the states and p.
     states, parameters = int(function.nnz_in("x0")), int(function.nnz_in("p"))
     return max(1, min(2 * (2 * states + parameters), 4 * (states + parameters)))
 
@@ -84,6 +77,7 @@ def _uses_algebraic_states(function: ca.Function) -> bool:
     for k in range(function.n_instructions()):
         if function.instruction_id(k) == ca.OP_CALL:
             called = function.instruction_MX(k).which_function()
+            # Output 1 is zf; an output that is not used has the place −1.
             if _solves_dae(called) and function.instruction_output(k)[1] >= 0:
                 return True
     return False

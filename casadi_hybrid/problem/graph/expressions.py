@@ -18,18 +18,12 @@ _LOGIC = ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR
 
 @dataclass(frozen=True)
 class Stack:
-    """A column made of one expression or of named blocks.
-
-    Attributes:
-        names, blocks: names of the entries and slices of the blocks; None and empty without a
-            mapping.
-        limits: (lower, upper) of the blocks that were stated with bounds.
-    """
+    """A column made of one expression or of named blocks."""
 
     column: Symbol
-    names: list[str] | None = None
+    names: list[str] | None = None  # of the entries; None without a mapping
     blocks: Blocks = field(default_factory=dict)
-    limits: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    limits: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # (lower, upper) by block
 
 
 def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = False) -> Symbol:
@@ -61,6 +55,7 @@ def check_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -> Symbol:
     """Return a dense column of the kind; refuse a comparison, unless ``logic`` allows it."""
+    # Checked already: from_nlp() allows comparisons, as CasADi does.
     if isinstance(value, Stack):
         return value.column
     if isinstance(value, int | float | ca.DM):
@@ -81,6 +76,7 @@ def check_expression(value: Any, name: str, kind: Any, *, logic: bool = False) -
 
 def no_comparison(value: Symbol, name: str) -> Symbol:
     """Return the expression; refuse it if an entry is a comparison or a logical operation."""
+    # MX has no list of entries: the operands of a vertcat are searched instead.
     stacked = isinstance(value, ca.MX) and value.is_op(ca.OP_VERTCAT)
     for part in value.nonzeros() if isinstance(value, ca.SX) else [value]:
         for i in range(value.n_dep() if stacked else 0):
@@ -109,11 +105,7 @@ def no_free_symbols(expression: Symbol, name: str, x: Symbol, p: Symbol) -> None
 
 
 def make_graph(x: Symbol, p: Symbol, expressions: Sequence[Symbol]) -> ca.Function:
-    """Return (x, p) → expressions, which may have free symbols.
-
-    Raises:
-        InputError: if (x, p) contains a symbol twice.
-    """
+    """Return (x, p) → expressions, perhaps with free symbols; refuse a symbol that occurs twice."""
     try:
         return ca.Function("graph", [x, p], list(expressions), {"allow_free": True})
     except RuntimeError:
@@ -137,10 +129,7 @@ def stack_symbols(value: Any, name: str, *, kind: Any = None, empty: bool = Fals
 
 
 def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False) -> Stack:
-    """Stack rows h or g: None, an expression, a sequence, or a mapping from names to either.
-
-    In a mapping of ``bounded`` rows a tuple of three is (lower, expression, upper).
-    """
+    """Stack rows h or g: None, an expression, a sequence, or a mapping from names to either."""
     if value is None:
         return Stack(kind(0, 1))
     if not isinstance(value, Mapping):
@@ -153,6 +142,7 @@ def stack_expressions(value: Any, name: str, kind: Any, *, bounded: bool = False
         pair = bounded and isinstance(rows, tuple) and len(rows) == 2
         if pair and not all(isinstance(entry, ca.SX | ca.MX) for entry in rows):
             raise InputError(f"{label} is a pair; write (lower, expression, upper), None for none")
+        # Three are (lower, expression, upper) in g. In h three expressions are three rows.
         if isinstance(rows, tuple) and len(rows) == 3:
             numeric_bounds = not any(isinstance(end, ca.SX | ca.MX) for end in rows[::2])
             if bounded and not numeric_bounds:
@@ -194,11 +184,9 @@ def labels(name: str, size: int) -> list[str]:
 
 
 class Label(str):
-    """A name with the unit of its values, printed as ``place (in 10 m from 7)``.
+    """A name with the unit of its values, printed as ``place (in 10 m from 7)``."""
 
-    A value v means scale·v + origin in the unit. Messages print that value with the bare name.
-    """
-
+    # A value v means scale·v + origin in the unit. Messages print that with the bare name.
     bare: str
     scale: float
     unit: str
@@ -243,6 +231,7 @@ def symbols_of(graph: ca.Function, m_h: int) -> dict[str, Symbol]:
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     x, p = kind.sym("x", graph.size1_in(0)), kind.sym("p", graph.size1_in(1))
     f, c = graph.call([x, p], True, False)
+    # A slice of all rows would be one more node of the graph.
     if 0 < m_h < c.numel():
         h, g = c[:m_h], c[m_h:]
     else:

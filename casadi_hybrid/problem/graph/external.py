@@ -8,6 +8,7 @@ from casadi_hybrid.problem.graph.functions import Functions, first_of, functions
 from casadi_hybrid.utils.errors import InputError
 
 _AT, _L = ("x", "p"), ("x", "p", "lam:f", "lam:g")
+# Inputs and outputs of CasADi's solver functions, as its factory names them; gamma is L.
 DERIVED = {
     "nlp_f": (_AT, ("f",)),
     "nlp_g": (_AT, ("g",)),
@@ -17,23 +18,17 @@ DERIVED = {
     "nlp_hess_l": (_L, ("triu:hess:gamma:x:x",)),
     "nlp_jac_g": (_AT, ("g", "jac:g:x")),
 }
-"""Inputs and outputs of CasADi's solver functions, as its factory names them; gamma is L."""
 
 
 def external_functions(
     oracle: ca.Function, constraint_names: tuple[str, ...], variable_names: tuple[str, ...]
 ) -> Functions:
-    """Make the functions of (x, p) → (f, g), with the derivatives of the oracle or of CasADi.
-
-    A library compiled from the output of ``solver.generate_dependencies`` has ``nlp_grad_f``,
-    ``nlp_jac_g`` and ``nlp_hess_l``. A ``ca.Callback`` with ``enable_fd`` has differences.
-
-    Raises:
-        InputError: if a derivative is missing and CasADi cannot generate it.
-    """
+    """Make the functions of (x, p) → (f, g), with the derivatives of the oracle or of CasADi."""
+    # Code of solver.generate_dependencies has all three; of a Callback CasADi takes differences.
     (x, lam, p), inputs, multipliers = _symbols(oracle)
     f, gradient = derived(oracle, "nlp_grad_f")(*inputs)
     g, jacobian = derived(oracle, "nlp_jac_g")(*inputs)
+    # nlp_hess_l is the upper triangle alone.
     hessian = ca.triu2symm(derived(oracle, "nlp_hess_l")(*inputs, *multipliers))
     outputs = ca.densify(f), ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
     return functions_of(
@@ -61,7 +56,7 @@ def _symbols(oracle: ca.Function) -> tuple[list[ca.MX], tuple[ca.MX, ...], tuple
     x, p = ca.MX.sym("x", oracle.numel_in("x")), ca.MX.sym("p", oracle.numel_in("p"))
     lam = ca.MX.sym("lam", oracle.numel_out("g"))
     inputs = ca.reshape(x, oracle.size_in("x")), ca.reshape(p, oracle.size_in("p"))
-    return [x, lam, p], inputs, (ca.MX(1), ca.reshape(lam, oracle.size_out("g")))
+    return [x, lam, p], inputs, (ca.MX(1), ca.reshape(lam, oracle.size_out("g")))  # lam_f = 1
 
 
 def derived(oracle: ca.Function, name: str) -> ca.Function:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.assembly import Assemblies
     from casadi_hybrid.problem.hessian.quasi_newton import Blocks
 
+# Largest number of scalar operations for an expansion from MX to SX; it takes seconds.
 EXPANSION_LIMIT = 8_000_000
-"""Largest number of scalar operations for an expansion from MX to SX; it takes seconds."""
 _SHOWN = 8  # entries of a point in a message
 Made = TypeVar("Made")
 
@@ -51,45 +51,30 @@ class OnDemand(Generic[Made]):
         return self._make()
 
     def __getstate__(self) -> dict[str, Made]:
+        # The function that makes the value cannot be pickled.
         return {"value": self.value}
 
 
 @dataclass(frozen=True)
 class Functions:
-    """Generated functions of one problem, as CasADi Functions.
+    """Generated functions of one problem, as CasADi Functions."""
 
-    Attributes:
-        first: (x, p) → f, ∇f, h, J_h.
-        curvature: (x, λ, p) → ∇²ₓₓL with L = f + λᵀh; None without second derivatives.
-        of_residual, of_second: :attr:`residual` and :attr:`second`; the latter is None without
-            second derivatives.
-        affine: True if J_h does not depend on x.
-        backend: ``"interpreted"``, ``"compiled"`` or ``"external"``.
-        constraint_label: user's name of h for messages.
-        hessian: kind of ∇²ₓₓL, a constant of :mod:`casadi_hybrid.problem.graph.derivatives`.
-        lacking: CasADi's reason for missing second derivatives; empty if they exist or are not
-            wanted.
-        differenced: True if some first derivatives are finite differences.
-        unexpanded: the functions in MX from which these are expanded; else None. Their loops keep
-            them small, which a compiler needs.
-        assemblies: assemblies of ``first`` and ``curvature`` if elements of few kinds are mapped
-            in MX; else None.
-    """
-
-    first: ca.Function
-    curvature: ca.Function | None
+    first: ca.Function  # (x, p) → f, ∇f, h, J_h
+    curvature: ca.Function | None  # (x, λ, p) → ∇²ₓₓL with L = f + λᵀh
     of_residual: OnDemand[ca.Function]
     of_second: OnDemand[ca.Function] | None
-    affine: OnDemand[bool]
+    affine: OnDemand[bool]  # True if J_h does not depend on x
     constraint_names: tuple[str, ...]
     variable_names: tuple[str, ...]
-    backend: str = "interpreted"
-    constraint_label: str = "h"
-    hessian: str = EXACT
-    lacking: str = ""
-    differenced: bool = False
+    backend: str = "interpreted"  # or "compiled", "external"
+    constraint_label: str = "h"  # user's name of h for messages
+    hessian: str = EXACT  # kind of ∇²ₓₓL, a constant of graph/derivatives.py
+    lacking: str = ""  # CasADi's reason for missing second derivatives that are wanted
+    differenced: bool = False  # True if some first derivatives are finite differences
+    # The functions in MX of which these are the expansion. Their loops keep them small, which a
+    # compiler needs.
     unexpanded: Functions | None = None
-    assemblies: Assemblies | None = None
+    assemblies: Assemblies | None = None  # of first and curvature, if elements are mapped in MX
 
     @property
     def residual(self) -> ca.Function:
@@ -151,6 +136,7 @@ class Functions:
         J, H = self.entries
         used = np.zeros(J.shape[1], dtype=bool)
         used[J.cols] = used[H.cols] = True
+        # A variable that enters only f, and linearly, is in no entry of J_h and H.
         if not used.all():
             used[self.first.jac_sparsity(0, 0).T.row()] = True
         return used
@@ -164,11 +150,7 @@ class Functions:
         return Blocks.of(self.first)
 
     def with_hessian(self, name: str) -> ca.Function:
-        """Return ``second`` or ``curvature``.
-
-        Raises:
-            InputError: without second derivatives.
-        """
+        """Return ``second`` or ``curvature``; raises an InputError without second derivatives."""
         function = self.second if name == "second" else self.curvature
         if function is None:
             why = f": {self.lacking}" if self.lacking else ", as hessian_approximation asks for"
@@ -218,19 +200,12 @@ class Functions:
         )
 
     def expanded(self, size: int) -> Functions:
-        """Return these functions in SX, which CasADi evaluates about ten times faster than MX.
-
-        ``second`` is not expanded. Nothing is expanded if a derivative may exceed
-        :data:`EXPANSION_LIMIT`, or if some part has no scalar form (an integrator, a callback,
-        foreign code, an assertion).
-
-        Args:
-            size: number of scalar operations of f and h.
-        """
+        """Return these functions, of ``size`` operations, in SX: ten times faster than MX."""
         patterns = [self.jacobian_sparsity]
         if self.curvature is not None:
             patterns.append(self.hessian_sparsity)
 
+        # A derivative has about the operations of f and h for each direction.
         def fits(directions: Callable[[ca.Sparsity], int]) -> bool:
             return size * (max(map(directions, patterns)) + 3) <= EXPANSION_LIMIT
 
@@ -246,12 +221,13 @@ class Functions:
                     x, p = (ca.SX.sym(name, first.size1_in(i)) for i, name in enumerate("xp"))
                     first = first_of(x, p, *ca.cse(first.call([x, p], True, False)))
             curvature = None if self.curvature is None else self.curvature.expand()
-        except RuntimeError:
+        except RuntimeError:  # an integrator, a callback, foreign code or an assertion
             return self
 
         def residual() -> ca.Function:
             return self.residual.expand()
 
+        # Few methods call `second`, so it stays in MX.
         return replace(
             self, first=first, curvature=curvature, of_residual=OnDemand(residual), unexpanded=self
         )
@@ -259,11 +235,7 @@ class Functions:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Functions of a problem at one point, as dense arrays.
-
-    ``measured`` is the residual as the dual channel sees it. It differs from ``h`` only under the
-    noise models of the paper (appendix, partial residual-memory noise).
-    """
+    """Functions of a problem at one point, as dense arrays."""
 
     x: Vector
     f: float
@@ -271,31 +243,26 @@ class Evaluation:
     h: Vector
     B: Matrix
     hessian: Matrix | None
+    # The residual as the dual channel sees it: h, except under the paper's noise models (appendix,
+    # partial residual-memory noise).
     measured: Vector
 
 
 class Packing:
-    """Layout of the outputs of a function, shared by all solves.
-
-    ``scatter`` has for each output the places of its nonzeros in the full matrix (column-major);
-    None for a dense output.
-    """
+    """Layout of the outputs of a function, shared by all solves."""
 
     def __init__(self, function: ca.Function) -> None:
         self.sparsity = [function.sparsity_out(i) for i in range(function.n_out())]
         self.shapes = [s.shape for s in self.sparsity]
         self.labels = function.name_out()
+        # Places of the nonzeros in the full matrix (column-major); None for a dense output.
         self.scatter: list[NDArray[np.intp] | None] = [
             None if s.is_dense() else np.asarray(s.find(), dtype=np.intp) for s in self.sparsity
         ]
 
 
 class Fused:
-    """One generated function behind a buffer: one array with all outputs per call.
-
-    Not shareable between threads. A nested call (a callback of the problem that solves the problem)
-    uses buffers of its own.
-    """
+    """One function behind a buffer of all its outputs; not shareable between threads."""
 
     def __init__(self, function: ca.Function, names: Functions) -> None:
         packing = names.packing(function)
@@ -311,11 +278,11 @@ class Fused:
         """Evaluate, and return the nonzeros of all outputs in one fresh array.
 
         Raises:
-            EvaluationError: for an output that is NaN or Inf, naming the function, the entry and x;
-                or if a ``ca.Callback`` of the problem raises, with CasADi's exception as cause.
+            EvaluationError: for NaN or Inf, or if a callback raises, with its exception as cause.
             InterruptedInside: if the callback raised a KeyboardInterrupt.
         """
         if self._busy:
+            # A callback of the problem solves the problem: its call must not write our buffer.
             return Fused(self._function, self._names)(*values)
         for i, target in self._filled:
             target[:] = values[i]
@@ -325,6 +292,7 @@ class Fused:
         except RuntimeError as error:  # CasADi passes the user's exception on as text
             if str(error).strip() == "KeyboardInterrupt":
                 raise interrupted_inside("a function of the problem", error) from error
+            # CasADi puts its C++ file and line before the user's message.
             text = str(error).splitlines()[-1].rsplit(".cxx", maxsplit=1)[-1].lstrip(":0123456789 ")
             place = self._place(values[0])
             raise EvaluationError(
@@ -332,6 +300,7 @@ class Fused:
             ) from error
         finally:
             self._busy = False
+        # The next call writes the buffer again.
         data = self._work.copy()
         if not all_finite(data):
             self._locate(data, values[0])
@@ -367,6 +336,7 @@ class Fused:
                 function, entry = self._describe(label, row, column)
                 value, place = float(part[bad[0]]), self._place(x, label, row)
                 error = EvaluationError(function, entry, value, place, x.copy())
+                # With f and h defined it is a kink, as that of sqrt at 0: the message says so.
                 if label in ("grad_f", "jac_h") and all_finite(data[self._slices[2]]):
                     error.objective = float(data[0])
                 raise error
@@ -412,16 +382,7 @@ def functions_of(
     rows: Any,
     **fields: Any,
 ) -> Functions:
-    """Make the functions from expressions.
-
-    Args:
-        first: (x, p) → f, ∇f, h, J_h.
-        symbols: x, λ and p.
-        outputs: outputs of ``first`` as expressions.
-        hessian_lag: ∇²ₓₓL; None if it does not exist.
-        rows: h alone.
-        **fields: further fields of :class:`Functions`.
-    """
+    """Make the functions from expressions in x, λ and p; ``rows`` are h alone."""
     (x, _, p), J = symbols, outputs[3]
     names, label = ["x", "lam", "p"], "hess_lag"
     curvature = of_second = None
@@ -429,6 +390,7 @@ def functions_of(
         values, labels = [*outputs, hessian_lag], [*first.name_out(), label]
         of_second = OnDemand(lambda: ca.Function("second", [*symbols], values, names, labels))
         curvature = ca.Function("curvature", [*symbols], [hessian_lag], names, [label])
+    # h alone, not by f and J: far fewer operations.
     of_residual = OnDemand(lambda: ca.Function("residual", [x, p], [rows], ["x", "p"], ["h"]))
     affine = OnDemand(lambda: J.is_constant() or not ca.depends_on(J, x))
     return Functions(first, curvature, of_residual, of_second, affine, **fields)
@@ -447,4 +409,6 @@ def _directions(sparsity: ca.Sparsity) -> int:
     """Number of directional derivatives that determine a matrix of this pattern."""
     if not sparsity.nnz():
         return 0
+    # Columns without a common row share a direction (Curtis, Powell and Reid, 1974); the colors of
+    # the transpose count adjoint directions.
     return min(int(s.uni_coloring().size2()) for s in (sparsity, sparsity.T))

@@ -13,23 +13,19 @@ from casadi_hybrid.problem.graph.functions import Functions, OnDemand, first_of,
 if TYPE_CHECKING:
     from casadi_hybrid.problem.elements.element import Elements, Find
 
+# Smallest number of scalar operations of f and h for a search of equal elements.
 LARGE = 1_200
-"""Smallest number of scalar operations of f and h for a search of equal elements."""
+# Smallest number of derivative instructions for which elements are faster than CasADi.
 LARGE_DERIVATIVES = 5_000
-"""Smallest number of derivative instructions for which elements are faster than CasADi."""
+# Number of multiplications in matrix products from which on a graph remains in MX. A product, as in
+# a neural network, is one fast instruction of MX.
 LARGE_PRODUCTS = 100_000
-"""Number of multiplications in matrix products from which on a graph remains in MX.
-
-A product, as in a neural network, is one fast instruction of MX.
-"""
+# The finder needs the core in C, so a later package registers it.
 _finders: list[Find] = []
 
 
 def find_by(finder: Find) -> None:
-    """Register the function that finds the elements of large problems.
-
-    It needs the core in C, so a later package registers it.
-    """
+    """Register the function that finds the elements of large problems."""
     _finders[:] = [finder]
 
 
@@ -40,11 +36,7 @@ def build_functions(
     derivatives: Derivatives | None = None,
     **fields: Any,
 ) -> Functions:
-    """Differentiate (x, p) → (f, h); ``fields`` are further fields of :class:`Functions`.
-
-    Raises:
-        InputError: if a needed derivative does not exist.
-    """
+    """Differentiate (x, p) → (f, h); ``fields`` are further fields of :class:`Functions`."""
     source = derivatives or Derivatives()
     scalar = None if source.functions else _scalar_form(graph)
     exact = not source.functions and source.hessian in (None, EXACT)
@@ -63,6 +55,7 @@ def build_functions(
     gradient, jacobian = source.first(f, h, x, p, graph)
     first = first_of(x, p, f, gradient, h, jacobian)
     differenced = uses_differences(first)
+    # ∇L = ∇f + J_hᵀλ from the user's first derivatives, which f + λᵀh does not know.
     with few_directions(graph):
         hessian, origin, lacking = source.second(
             f, h, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
@@ -92,9 +85,11 @@ def _derived_by_casadi(function: ca.Function) -> bool:
         return True  # a map; the mapped function is tested itself
     if not all([*function.is_diff_in(), *function.is_diff_out()]):
         return False
+    # A custom Jacobian stands in the cache under this name.
     if f"jac_{function.name()}" in function.cache():
         return False
     try:
+        # The option enable_fd of a Function shows in its derivatives alone.
         return not uses_differences(function.forward(1), itself=True)
     except RuntimeError:
         return False
@@ -135,10 +130,7 @@ def _by_elements(
 
 
 def _scalar_form(graph: ca.Function) -> ca.Function | None:
-    """Graph in scalar operations; None if it has no such form or large matrix products.
-
-    An assertion has no scalar form: CasADi would drop it silently.
-    """
+    """Graph in scalar operations; None if it has no such form or large matrix products."""
     if graph.is_a("SXFunction"):
         return graph
     products = 0
@@ -146,6 +138,7 @@ def _scalar_form(graph: ca.Function) -> ca.Function | None:
         if not function.is_a("MXFunction"):
             continue
         operations = [function.instruction_id(k) for k in range(function.n_instructions())]
+        # The expansion drops an assertion silently.
         if ca.OP_ASSERTION in operations:
             return None
         for k, operation in enumerate(operations):

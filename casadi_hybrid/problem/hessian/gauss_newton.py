@@ -19,6 +19,7 @@ import numpy as np
 from casadi_hybrid.utils.errors import InputError
 
 _POWERS = (ca.OP_POW, ca.OP_CONSTPOW)
+# Relative distance of 2f/‖F‖² from 1 or 2 that is rounding; number and seed of its points.
 _AGREES = 1e-8
 _POINTS, _SEED = 12, 5
 _REMEDY = (
@@ -28,20 +29,15 @@ _REMEDY = (
 
 
 def gauss_newton(f: Any, x: Any, p: Any, residuals: Any = None) -> Any:
-    """Return the Gauss–Newton Hessian.
-
-    Args:
-        residuals: F with f = ½‖F‖² or f = ‖F‖²; found in the graph of f by default.
-
-    Raises:
-        InputError: if f is no sum of squares, or not the one of ``residuals``.
-    """
+    """Return the Gauss–Newton Hessian; without ``residuals`` the squares are read from f."""
     if residuals is not None:
         F = ca.densify(ca.vec(residuals))
         J = ca.jacobian(F, x)
+        # ∇²(½‖F‖²) ≈ JᵀJ, twice that for ‖F‖².
         return _factor(f, F, x, p) * (J.T @ J)
     squares, weights, rest = _read(f, x, p)
     J = ca.jacobian(squares, x)
+    # Σ 2w ∇F∇Fᵀ: F of a term wF², without its curvature 2wF∇²F.
     H = J.T @ (ca.diag(2 * weights) @ J)
     return H if rest is None else H + rest
 
@@ -52,6 +48,7 @@ def _factor(f: Any, F: Any, x: Any, p: Any) -> float:
     draws = np.random.default_rng(_SEED)
     ratios = []
     for _ in range(_POINTS):
+        # Positive entries: roots and logarithms are defined there.
         point = draws.uniform(0.1, 1.0, x.numel()), draws.uniform(0.1, 1.0, p.numel())
         try:
             objective, square = (float(v) for v in values(*point))
@@ -84,6 +81,7 @@ def _read(f: Any, x: Any, p: Any) -> tuple[Any, Any, Any]:
     z = ca.vertcat(s[0], s[1])
     squares, weights, rest = _split(scalar.call(s, True, False)[0], z, x.numel())
     rest = ca.SX(x.numel(), x.numel()) if rest is None else rest
+    # In SX the calls are symbols v. Called in MX with their values, F has derivatives by x again.
     back = ca.Function("squares", s, [squares, weights, rest])
     squares, weights, rest = back.call([x, definitions, p], True, False)
     return squares, weights, rest
@@ -120,6 +118,7 @@ def _split(f: Any, z: Any, n: int) -> tuple[Any, Any, Any]:
             stack.extend(parts)
             continue
         root = _root(term)
+        # A negative multiple of a square is no residual: it has to be quadratic.
         if root is None or (weight.is_constant() and float(weight) < 0.0):
             rest.append(weight * term)
         else:
@@ -156,6 +155,7 @@ def _root(term: Any) -> Any:
     if op == ca.OP_SQ:
         return term.dep(0)
     if op in _POWERS and term.dep(1).is_constant():
+        # F^2k is the square of F^k.
         power = float(term.dep(1))
         if power > 0.0 and power % 2.0 == 0.0:
             return term.dep(0) ** (power / 2.0)

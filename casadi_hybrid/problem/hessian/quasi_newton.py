@@ -35,10 +35,11 @@ from casadi_hybrid.utils.linear_algebra.sparse import Index
 sp = LateModule("scipy.sparse")
 csgraph = LateModule("scipy.sparse.csgraph")
 Stack = NDArray[np.float64]
+# Largest block with a dense sparsity pattern; a larger one has its diagonal alone.
 LARGE = 200
-"""Largest block with a dense sparsity pattern; a larger one has its diagonal alone."""
+# Number of stored pairs.
 MEMORY = 20
-"""Number of stored pairs."""
+# Least |rᵀs|/(‖r‖‖s‖) of a pair that is used: Nocedal and Wright (6.26) suggest this number.
 _SKIPPED = 1e-8
 # Shorter steps, relative to 1 + ‖x‖_∞, show errors of the gradients more than curvature.
 _SHORTEST, _SHORTEST_DIFFERENCED = 1e-11, 1e-6
@@ -46,18 +47,10 @@ _SHORTEST, _SHORTEST_DIFFERENCED = 1e-11, 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Diagonal blocks of ∇²ₓₓL, from the sparsity of the first derivatives' dependence on x.
-
-    Two variables share a block if a row or the objective couples them nonlinearly. In multiple
-    shooting each stage has one block.
-
-    Attributes:
-        n: number of variables.
-        members: variables of each block; variables that enter linearly are in no block.
-    """
+    """Diagonal blocks of ∇²ₓₓL: variables that a row or the objective couples nonlinearly."""
 
     n: int
-    members: tuple[Index, ...]
+    members: tuple[Index, ...]  # variables of each block; linear ones are in no block
 
     @classmethod
     def of(cls, first: ca.Function) -> Blocks:
@@ -66,6 +59,7 @@ class Blocks:
         # Variables i and j are coupled if ∇f_i depends on x_j, or an entry in column i of J_h.
         gradient_rows, gradient_cols = first.jac_sparsity(1, 0).get_triplet()
         entries, jacobian_cols = first.jac_sparsity(3, 0).get_triplet()
+        # CasADi counts the entries of J_h by columns: entry k lies in column k // m.
         height = max(1, first.size1_out(3))
         i = np.append(gradient_rows, np.asarray(entries, dtype=np.intp) // height).astype(np.intp)
         j = np.append(gradient_cols, jacobian_cols).astype(np.intp)
@@ -90,18 +84,12 @@ class Blocks:
 
 
 class QuasiNewton:
-    """Quasi-Newton Hessian of σf + λᵀg from the points of one solve.
-
-    Args:
-        blocks: diagonal blocks of the Hessian.
-        differenced: whether the first derivatives are finite differences.
-        skipped: a pair with |rᵀs| ≤ ``skipped``·‖r‖‖s‖ is skipped, so that no update exceeds the
-            misfit ‖r‖/‖s‖ divided by it.
-    """
+    """Quasi-Newton Hessian of σf + λᵀg from the points of one solve."""
 
     def __init__(
         self, blocks: Blocks, *, differenced: bool = False, skipped: float = _SKIPPED
     ) -> None:
+        # No update exceeds the misfit ‖r‖/‖s‖ of its pair divided by this.
         self._skipped = skipped
         self._relative = _SHORTEST_DIFFERENCED if differenced else _SHORTEST
         self._n = blocks.n
@@ -114,6 +102,7 @@ class QuasiNewton:
     def see(self, x: Vector, gradient: Vector, J: Matrix) -> None:
         """Store a point, unless it equals the last one."""
         if not self._points or largest(x - self._points[-1][0]) > self._shortest(x):
+            # One point more than pairs.
             self._points = [*self._points[-MEMORY:], (x, gradient, J)]
 
     def hessian(self, objective: float, lam: Vector) -> Stack:
@@ -133,18 +122,17 @@ class QuasiNewton:
 
 
 def _matrices(s: Stack, y: Stack, members: Index, shortest: float, skipped: float) -> Stack:
-    """B for blocks of one size, blocks×size×size, from pairs s and y, q×n.
-
-    A step of a block shorter than ``shortest`` is skipped.
-    """
+    """B for blocks of one size, blocks×size×size, from pairs s and y, q×n."""
     S, Y = s[:, members].swapaxes(0, 1), y[:, members].swapaxes(0, 1)
     R, w = np.zeros_like(S), np.zeros(S.shape[:2])  # r_k and 1/r_kᵀs_k, zero if skipped
     for k in range(S.shape[1]):
         step = S[:, k]
         along = w[:, :k] * np.einsum("bki,bi->bk", R[:, :k], step)
+        # r_k = y_k − B_k s_k with B_k = I + Σ_j w_j r_j r_jᵀ, which is never formed.
         r = Y[:, k] - step - np.einsum("bki,bk->bi", R[:, :k], along)
         rs = np.einsum("bi,bi->b", r, step)
         sizes = np.linalg.norm(r, axis=1) * np.linalg.norm(step, axis=1)
+        # A block that hardly moved shows rounding, not curvature.
         good = (np.abs(step).max(axis=1) > shortest) & (np.abs(rs) > skipped * sizes)
         R[good, k] = r[good]
         w[good, k] = 1.0 / rs[good]

@@ -33,32 +33,19 @@ def kkt_residuals(
     plain: bool = False,
     inner: float = 0.0,
 ) -> Residuals:
-    """Unscaled residuals in the infinity norm.
-
-    - feasibility: the largest violation of a bound on x or g;
-    - stationarity: ‖∇f + J_gᵀλ_g + λ_x‖_∞;
-    - complementarity: the largest |λ_i|·(distance to the bound at which λ_i acts). A multiplier
-      that acts at an infinite bound counts with its own size.
-
-    Entries that rounding explains count as zero, see
-    :func:`~casadi_hybrid.problem.rounding.beyond_rounding`. The terms of a row are assumed to have
-    the sizes |J_g||x| and |bound|.
-
-    Args:
-        bounds, x, gradient, g, J, lam_x, lam_g: the point; J is a NumPy or SciPy matrix.
-        plain: excuse no rounding.
-        inner: largest terms of ∇f itself, see
-            :func:`~casadi_hybrid.problem.rounding.counted_slope`.
-    """
+    """Unscaled residuals of L = f + λ_gᵀg + λ_xᵀx in ‖·‖_∞; ``plain`` excuses no rounding."""
     J = sp.csr_array(J)
     violation_x = violations(x, bounds.lbx, bounds.ubx)
     violation_g = violations(g, bounds.lbg, bounds.ubg)
+    # ∇ₓL, with J a matrix of NumPy or SciPy.
     slope = gradient + J.T @ lam_g + lam_x
+    # Assumed sizes of the terms of a row, whose rounding is excused.
     sizes = np.asarray(abs(J) @ np.abs(x) + np.abs(g))
     if not plain:
         violation_g = counted_violation(violation_g, sizes)
         slope = counted_slope(slope, gradient, abs(J).T @ np.abs(lam_g) + np.abs(lam_x), inner)
     steepest = abs(J).max(axis=1).toarray().ravel() if J.nnz else np.zeros(g.size)
+    # The largest |λ_i|·(distance to the bound at which λ_i acts).
     slackness = 0.0
     for value, lower, upper, multipliers, size, steep in (
         (x, bounds.lbx, bounds.ubx, lam_x, np.abs(x), np.ones(x.size)),

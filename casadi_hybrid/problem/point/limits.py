@@ -9,10 +9,10 @@ import numpy as np
 from casadi_hybrid.problem.point.residuals import Tolerances
 from casadi_hybrid.utils.inputs import count, positive
 
+# Names of the default method; the second is an alias.
 METHOD_NAMES = "hybrid", "auto"
-"""Names of the default method; the second is an alias."""
+# Default tolerance of the unscaled residuals.
 RESIDUAL_TOL = 1e-6
-"""Default tolerance of the unscaled residuals."""
 
 
 def floor_of(scaled_tol: float) -> float:

@@ -10,14 +10,8 @@ from casadi_hybrid.utils.inputs import Vector
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """Unscaled first derivatives at one point.
-
-    Attributes:
-        x: the point.
-        gradient: ∇f(x), n numbers.
-        J: J_g(x), m×n, dense or :class:`~casadi_hybrid.utils.linear_algebra.sparse.Sparse`.
-    """
+    """Unscaled first derivatives at one point."""
 
     x: Vector
-    gradient: Vector
-    J: Any
+    gradient: Vector  # ∇f(x), n numbers
+    J: Any  # J_g(x), m×n, dense or Sparse

@@ -16,15 +16,10 @@ _HUGE = 1e100
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WorkingSet:
-    """Active bounds by side: −1 lower, 1 upper, 2 equal bounds, 0 inactive or infinite.
+    """Active bounds by side: −1 lower, 1 upper, 2 equal bounds, 0 inactive or infinite."""
 
-    Attributes:
-        x: sides of the n variables.
-        g: sides of the m constraints.
-    """
-
-    x: Sides
-    g: Sides
+    x: Sides  # of the n variables
+    g: Sides  # of the m constraints
 
     def __post_init__(self) -> None:
         for sides in (self.x, self.g):
@@ -42,16 +37,13 @@ class WorkingSet:
 def active_sides(
     value: Vector, lower: Vector, upper: Vector, lam: Vector, near: float = 0.0
 ) -> Sides:
-    """Sides of the active bounds, by complementarity.
-
-    A bound is active if its multiplier exceeds the distance to it; at a solution one of the two is
-    zero up to the solver's tolerance. It is also active if the distance is at most ``near``
-    relative to max(1, |bound|) and the multiplier has no opposite sign.
-    """
+    """Sides of the active bounds, by complementarity."""
     below, above = value - lower, upper - value
     # The cap keeps an infinite bound inactive: near·size must be neither infinite nor NaN.
     size_l = np.minimum(np.maximum(1.0, np.abs(lower)), _HUGE)
     size_u = np.minimum(np.maximum(1.0, np.abs(upper)), _HUGE)
+    # Active: the multiplier exceeds the distance; at a solution one of them is zero up to the
+    # tolerance. Or the distance is at most near, and the sign of λ not the opposite one.
     # λ > 0 acts at the upper bound, λ < 0 at the lower one.
     at_lower = (-lam > below) | ((below <= near * size_l) & (lam <= 0.0))
     at_upper = ((lam > above) | ((above <= near * size_u) & (lam >= 0.0))) & ~at_lower

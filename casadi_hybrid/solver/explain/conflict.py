@@ -43,33 +43,25 @@ _FAR = 1e8  # largest distance of a bound that takes part, in units of the large
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One bound of a conflicting set, at the side −1 or 1, or 0 for equal bounds.
-
-    ``links`` is True for an equation between two or more variables, ``curved`` for a gradient that
-    differs at the start; ``excess`` is the violation, in lengths of x.
-    """
+    """One bound of a conflicting set."""
 
     kind: str
     index: int
     name: str
-    side: int
+    side: int  # −1 or 1; 0 for equal bounds
     bound: float
-    links: bool
-    excess: float
-    curved: bool = False
+    links: bool  # an equation between two or more variables
+    excess: float  # violation, in lengths of x
+    curved: bool = False  # its gradient differs at the start
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Constraints that cannot all hold when they are linearized at the returned point.
-
-    Moves of every variable up to ``reach`` were allowed. If ``irreducible``, the others can hold
-    without any one of them.
-    """
+    """Constraints that cannot all hold when they are linearized at the returned point."""
 
     members: tuple[Member, ...]
-    reach: float
-    irreducible: bool
+    reach: float  # largest allowed move of every variable
+    irreducible: bool  # without any one member the others can hold
 
     def sentences(self) -> list[str]:
         """Return the set by names; equations that merely link variables are one line at the end."""
@@ -94,16 +86,13 @@ class Conflict:
 
 
 def conflicting_set(result: Answer) -> Conflict | None:
-    """Return a small set of constraints that contradict each other, or None.
-
-    They are linearized at the returned point. Moves of any size are tried first, then moves up to
-    max(1, ‖x‖_∞), within which rows that are almost flat cannot be met either. None means that the
-    linearization is consistent, too large, or defeats the linear programs.
-    """
+    """Return a small set of constraints that contradict each other, or None if none is found."""
     with suppress(*_FAILURES), np.errstate(all="ignore"):
         system = _System.of(result)
         if system is not None:
             size = max(1.0, float(np.abs(result.x).max(initial=0.0)))
+            # Moves of any size first. Within moves up to max(1, ‖x‖_∞) almost flat rows cannot be
+            # met either.
             return system.search(np.inf) or system.search(size)
     return None
 
@@ -131,6 +120,7 @@ class _System:
         size = norm(J, axis=1)
         if start is not None:
             J_start = sp.csr_array(general(start.J))
+            # The larger gradient of the two points: at one of them it may vanish.
             size = np.maximum(size, norm(J_start, axis=1))
             curved = norm(J - J_start, axis=1) > _CLEAR * size
         size = np.where(size > 0.0, size, 1.0)
@@ -140,6 +130,7 @@ class _System:
         A = sp.csr_array(sp.vstack((J, sp.eye_array(n))))
         length, links = np.append(size, np.ones(n)), np.append(touched > 1, np.zeros(n, dtype=bool))
         curved = np.append(curved, np.zeros(n, dtype=bool))
+        # Violation over gradient: to first order the distance in x.
         excess = np.abs(violations(value, low, high)) / length
         members: list[Member] = []
         parts, limits = [], []
@@ -147,6 +138,7 @@ class _System:
             for side, bound in ((0, low), (-1, low), (1, high)):
                 has_side = np.isfinite(bound) & ((low == high) == (side == 0))
                 rows = first + np.flatnonzero(has_side[first:end])
+                # A lower bound a·x ≥ b is −a·x ≤ −b.
                 sign = side or 1
                 parts.append(sign * A[rows])
                 limits.append(sign * (bound - value)[rows] / length[rows])
@@ -219,6 +211,7 @@ class _System:
         A, b = self.A[chosen], self.b[chosen]
         used = np.unique(A.indices)
         if not used.size:
+            # No variable enters: no move changes whether they hold, to the tolerance of HiGHS.
             short = np.where(self.equal[chosen], -np.abs(b), b)
             return bool((short >= -1e-7).all()), 0
         A, equal = A[:, used], self.equal[chosen]
@@ -227,10 +220,12 @@ class _System:
         box = -reach, reach
         zeros = np.zeros(used.size)
         solution = linprog(zeros, **rows, bounds=box, method="highs-ds", options=options)
+        # linprog's status 0 is solved, 2 infeasible; others prove nothing.
         return {0: True, 2: False}.get(solution.status), (solution.nit + _SET_UP) * chosen.size
 
     def _filtered(self, chosen: Index, reach: float) -> tuple[Index, bool]:
         """Delete members that the contradiction does not need, links between variables first."""
+        # The deletion filter of Chinneck and Dravnieks (1991).
         budget = _WORK
         for i in sorted(map(int, chosen), key=lambda k: not self.members[k].links):
             others = chosen[chosen != i]
@@ -244,12 +239,10 @@ class _System:
 
 
 def _mere_links(members: Sequence[Member]) -> set[Member]:
-    """Return the equations between variables that need no name, if there are many.
-
-    Up to three members that are violated most keep their names. Empty if no name would be left.
-    """
+    """Return the equations between variables that need no name, if there are many."""
     most = max(m.excess for m in members)
     worst = [m for m in members if m.excess >= 0.5 * most]
+    # A name stays for up to three that are violated most, and if all were left out.
     links = {m for m in members if m.links} - set(worst if len(worst) <= 3 else ())
     return links if _FEW < len(links) < len(members) else set()
 

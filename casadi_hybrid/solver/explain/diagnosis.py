@@ -50,6 +50,7 @@ class Violation:
 
     def __str__(self) -> str:
         name, value, lower, upper = physical(self.name, self.value, self.lower, self.upper)
+        # In a difference of two values the origin cancels.
         _, size = physical(self.name, abs(self.excess), digits=3, zero=0.0)
         if self.lower == self.upper:
             off = "" if float(lower.split()[0]) == 0.0 else f" (off by {size})"
@@ -59,10 +60,7 @@ class Violation:
 
 
 def physical(name: str, *numbers: float, digits: int = 6, zero: float = 1.0) -> list[str]:
-    """Return the bare name of a label, and numbers in its unit.
-
-    ``zero`` is the weight of the label's origin, which a difference does not have.
-    """
+    """Return the bare name of a label, and numbers in its unit; ``zero`` weighs its origin."""
     label = name if isinstance(name, Label) else Label(name)
     values = (number * label.scale + zero * label.origin for number in numbers)
     return [label.bare, *(f"{value:.{digits}g} {label.unit}".rstrip() for value in values)]
@@ -89,17 +87,11 @@ def worst_violations(result: Answer, *, at_most: int = 5) -> tuple[Violation, ..
 
 @dataclass(frozen=True, slots=True)
 class Ray:
-    """The direction of diverging iterates.
+    """The direction of diverging iterates."""
 
-    Attributes:
-        direction: direction of the last step, largest entry ±1.
-        slope: ∇f(x)ᵀdirection.
-        moving: (name, entry) of the variables that move most.
-    """
-
-    direction: Vector
-    slope: float
-    moving: tuple[tuple[str, float], ...]
+    direction: Vector  # of the last step, largest entry ±1
+    slope: float  # ∇f(x)ᵀdirection
+    moving: tuple[tuple[str, float], ...]  # the variables that move most
 
     def __str__(self) -> str:
         along = ", ".join(f"{name} by {entry:+.3g}" for name, entry in self.moving)
@@ -117,22 +109,20 @@ def last_direction(result: Answer) -> Ray | None:
 
 
 def fall(result: Answer) -> float | None:
-    """Return f at a feasible point if it is below −1e10·max(1, |f(x0)|), else None.
-
-    The point is the returned one, else the recorded iterate with the least f. A violation up to
-    1e-12·|f|, and up to 1e-2 at most, counts as rounding.
-    """
+    """Return f at a feasible point if it is below −1e10·max(1, |f(x0)|), else None."""
     f, violation = np.array([result.f]), np.array([result.residuals.feasibility])
     first = 0.0
     course = result.history
     if course is not None and course.f.size:
         first = float(course.f[0])
         f, violation = np.append(f, course.f), np.append(violation, course.feasibility)
+    # Rounding of f explains a violation of this size, at most 1e-2.
     rounding = np.minimum(1e-12 * np.abs(f), 1e-2)
     feasible = violation <= np.maximum(result.tolerances.feasibility, rounding)
     low = feasible & (f < -_LOW * max(1.0, abs(first)))
     if not low.any():
         return None
+    # The returned point, else the recorded iterate with the least f.
     return float(f[0] if low[0] else f[low].min())
 
 
@@ -151,14 +141,11 @@ class Spread:
 
 
 def bad_scales(result: Answer) -> tuple[Spread, ...]:
-    """Return the kinds of derivatives whose sizes differ by more than 1e6.
-
-    A size is the larger one of the start and of the returned point, so that a derivative that
-    vanishes at one of them does not count. Unbounded rows and fixed variables do not count.
-    """
+    """Return the kinds of derivatives whose sizes differ by more than 1e6."""
     points, bounded, free, blocks = _derivatives(result)
     if not points:
         return ()
+    # The larger size of start and end: a derivative that vanishes at one of them does not count.
     of_f = np.max([np.abs(point.gradient[free]) for point in points], axis=0)
     of_rows = np.max([_maxima(J, 1) for J in blocks], axis=0)
     of_columns = np.max([of_f, *(_maxima(J, 0) for J in blocks)], axis=0)
@@ -176,6 +163,7 @@ def bad_scales(result: Answer) -> tuple[Spread, ...]:
     spreads = []
     for what, (sizes, names) in kinds.items():
         nonzero = np.flatnonzero(sizes > 0.0)
+        # A division, since a product could overflow.
         if nonzero.size and sizes[nonzero].max() / _SPREAD > sizes[nonzero].min():
             ends = (nonzero[pick(sizes[nonzero])] for pick in (np.argmin, np.argmax))
             low, high = ((names[i], float(sizes[i])) for i in ends)

@@ -144,16 +144,12 @@ def _dependence(result: Answer) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """Gradient of an active constraint that is a combination of others.
-
-    ``combination`` has names and coefficients of rows; the bounds of the variables named in
-    ``bounds`` make up the rest.
-    """
+    """Gradient of an active constraint that is a combination of others."""
 
     index: int
     name: str
-    combination: tuple[tuple[str, float], ...]
-    bounds: tuple[str, ...]
+    combination: tuple[tuple[str, float], ...]  # names and coefficients of rows
+    bounds: tuple[str, ...]  # variables whose bounds make up the rest
 
     def __str__(self) -> str:
         largest = sorted(self.combination, key=lambda part: -abs(part[1]))[:_TERMS]
@@ -170,20 +166,7 @@ class Dependence:
 def dependent_constraints(
     result: Answer, tolerance: float | None = None
 ) -> tuple[Dependence, ...] | None:
-    """Return the active constraints whose gradients depend on others at the returned point.
-
-    The gradients of the active rows, without the entries of variables at a bound, are scaled to
-    length one; QR with column pivoting of their transpose gives the rank and the combinations.
-    With a dependence the multipliers are not unique (or do not exist).
-
-    Args:
-        tolerance: a row of length one this close to a combination of others depends on them; by
-            default 1e-6, and 1e-2 at a feasible point of a failed solve: such a point is only
-            near the one at which gradients are dependent.
-
-    Returns:
-        None if unknown: no derivatives, or more than 5e9 operations.
-    """
+    """Return the active constraints whose gradients depend on others; None if unknown."""
     working = result.working_set
     if result.end is None:
         return None
@@ -192,6 +175,7 @@ def dependent_constraints(
     if float(rows.size) ** 2 * columns.size > _LARGEST_QR:
         return None
     J = sp.csr_array(general(result.end.J))[rows].toarray()
+    # Bounds hold the variables on them, so the other columns decide about dependence.
     whole = np.linalg.norm(J, axis=1)
     A = J[:, columns]
     size = np.linalg.norm(A, axis=1)
@@ -199,10 +183,12 @@ def dependent_constraints(
     empty = size <= 1e-12 * whole
     length = np.where(empty | (size == 0.0), 1.0, size)
     A = np.where(empty[:, None], 0.0, A / length[:, None])
+    # Rows of length one: the tolerance is an angle.
     rank, pivots, factors = _row_basis(A, tolerance or rank_tolerance(result))
     dependences = []
     names, basis = result.constraint_names, rows[pivots[:rank]]
     for d, column in zip(pivots[rank:], factors.T, strict=True):
+        # Back to the rows as they are, before the scaling.
         weights = column * length[d] / length[pivots[:rank]]
         nonzero = np.abs(weights) > 1e-6 * np.abs(weights).max(initial=0.0)
         rest = J[d] - weights @ J[pivots[:rank]]
@@ -215,6 +201,7 @@ def dependent_constraints(
 
 def rank_tolerance(result: Answer) -> float:
     """The default tolerance of :func:`dependent_constraints`."""
+    # Gradients are dependent at a solution nearby; a failed solve ended beside it.
     return 1e-6 if result.success or result.certificate is not None else 1e-2
 
 
@@ -223,7 +210,9 @@ def _row_basis(A: Matrix, tolerance: float) -> tuple[int, NDArray[np.intp], Matr
     m, n = A.shape
     if m == 0 or n == 0:
         return 0, np.arange(m), np.zeros((0, m))
+    # |R_kk| is the distance of a row to the span of those before it; they are ordered by it.
     R, pivots = la.qr(A.T, mode="r", pivoting=True)
     rank = int(np.count_nonzero(np.abs(np.diag(R)) > tolerance))
+    # R = [R_1 R_2]: the other rows are (R_1⁻¹R_2)ᵀ times the basis.
     factors = la.solve_triangular(R[:rank, :rank], R[:rank, rank:]) if rank else R[:0]
     return rank, pivots, factors

@@ -31,22 +31,16 @@ Warm = Sequence[Result | None]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Many solves: their answers side by side, and the result of each.
+    """Many solves: their outputs, column k of solve k, and the run of each."""
 
-    Attributes:
-        x, f, g, lam_x, lam_g, lam_p: the outputs in one array each; column k is of solve k. An x
-            or p that is a matrix of w columns has w columns of each solve.
-        success: True for each solve whose x is a KKT point within the tolerance.
-        run: the run of solve k.
-    """
-
+    # An x or p that is a matrix of w columns has w columns of each solve.
     x: NDArray[np.float64]
     f: NDArray[np.float64]
     g: NDArray[np.float64]
     lam_x: NDArray[np.float64]
     lam_g: NDArray[np.float64]
     lam_p: NDArray[np.float64]
-    success: NDArray[np.bool_]
+    success: NDArray[np.bool_]  # x is a KKT point within the tolerance
     run: Callable[[int], Run]
 
     def __len__(self) -> int:
@@ -83,9 +77,11 @@ def solve_many(
     engine = engine_of(problem, rows=runner.in_threads)
     core = engine.core(start.bounds, limits, repeated=True)
     core.fill(start, None)
+    # A row of all arguments and outputs for each solve, in the layout of the core.
     numbers, places = np.tile(core.numbers, (len(warm), 1)), core.places
     for name, rows_of in columns.items():
         end = places[name].stop  # bounds of the equations stand before and stay zero
+        # As in CasADi, fewer columns are repeated as a whole: 1 2 1 2.
         repetitions = len(warm) // len(rows_of)
         numbers[:, end - rows_of.shape[1] : end] = np.tile(rows_of, (repetitions, 1))
     starts = {name: places[name] for name in STARTS if values[name] is None}
@@ -104,6 +100,7 @@ def solve_many(
         solve_rows(engine, start.bounds, limits, rows, threads or available_cores())
         success, alone = rows.verdicts()
     runs: dict[int, Run] = {}
+    # Solves that call Python, and those with other kinds of bounds than the first.
     for k in alone:
         runs[k] = runner.run(arguments_of(k), warm[k])
         raised = runs[k].raised
@@ -119,6 +116,7 @@ def solve_many(
             runs[k] = Run(problem, limits, numbers[k], places, *rows.answer(k), rows.called)
         return runs[k]
 
+    # stats() and result are those of the last solve.
     runner.note(run(-1))
     outputs = {}
     for name in OUTPUTS:
@@ -166,6 +164,7 @@ def _start(
     """Write the values of the warm starts; return their working sets by row, and a mask of them."""
     sides = np.zeros((len(warm), runner.problem.n + runner.problem.m), dtype=np.int8)
     has_sides = np.zeros(len(warm), dtype=np.int8)
+    # One result for all solves is checked once.
     for result, solves in groupby(range(len(warm)), key=warm.__getitem__):
         if result is None:
             continue

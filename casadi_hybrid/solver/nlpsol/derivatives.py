@@ -32,11 +32,7 @@ _INPUTS, _SIDES = ("solver", *INPUTS), ("lbx", "ubx", "lbg", "ubg")
 
 
 class _Active(Columns):
-    """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → a and b at lbx, ubx, lbg, ubg, one side of each.
-
-    Where the point has no derivative it raises
-    :class:`~casadi_hybrid.solver.sensitivity.SensitivityError`.
-    """
+    """(x, lam_x, lam_g, p, lbx, ubx, lbg, ubg) → a and b at lbx, ubx, lbg, ubg."""
 
     def __init__(self, problem: Problem) -> None:
         n, m = problem.n, problem.m
@@ -48,8 +44,11 @@ class _Active(Columns):
         if np.isnan(x).any():  # the solve had no values, so there are no slopes either
             return [ca.DM.nan(*shape) for shape in self._out]
         solution = Solution(x, lam_x, lam_g)
+        # Raises a SensitivityError if the point has no derivative.
         soft_x, soft_g = self._sensitivities.softness(solution, p, Bounds(*bounds))
+        # b is the root of σ = (1 − b)/b² in a form without cancellation; σ = ∞ gives 0.
         a, b = 1.0 / (1.0 + soft_x), 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * soft_g))
+        # The sign of a multiplier names the side: positive at an upper bound.
         sides = a * (lam_x < 0), a * (lam_x >= 0), b * (lam_g < 0), b * (lam_g >= 0)
         return [ca.DM(side) for side in sides]
 
@@ -87,16 +86,14 @@ class _Point:
 
 
 class Derivatives:
-    """Directional derivatives of (solver, x0, p, bounds, lam0) → (x, f, g, lam_x, lam_g, lam_p).
-
-    All are columns. Bounds of g are those of all rows (h; g), and the first is a number that names
-    the solver. Keep the object while its functions are in use: CasADi holds no reference to a
-    Python callback.
-    """
+    """Directional derivatives of (solver, x0, p, bounds, lam0) → (x, f, g, lam_x, lam_g, lam_p)."""
 
     def __init__(self, problem: Problem) -> None:
         rows_in, rows_out = columns_of(problem)
+        # All are columns. Bounds of g are those of all rows (h; g); the first input names the
+        # solver.
         self.rows = dict(zip((*_INPUTS, *OUTPUTS), (1, *rows_in, *rows_out), strict=True))
+        # CasADi holds no reference to a Python callback: this object has to outlive its functions.
         self._callback = _Active(problem)
         symbols = self._callback.mx_in()
         # The sides are constant but for steps of the active set, which are no slopes.
@@ -118,6 +115,8 @@ class Derivatives:
         on, seeds, dp = point.on, point.seeds, point.seeds["p"]
         d = on["lbx"] * seeds["lbx"] + on["ubx"] * seeds["ubx"]
         e = on["lbg"] * seeds["lbg"] + on["ubg"] * seeds["ubg"]
+        # Twice along the slopes: first for the right-hand side, with x moved by d alone, then along
+        # the step for the outputs.
         ahead = self._slopes.forward(directions)
         _, dg, dL, _ = ahead(*point.at, d, 0, dp)
         dx, dlam = point.solve(point.i * (d - dL), e - point.b * dg)
@@ -132,6 +131,7 @@ class Derivatives:
         back, at, s = self._slopes.reverse(directions), point.at, point.seeds
         to_x, to_lam, to_p = back(*at, s["f"], s["g"], -(point.a > 0) * s["lam_x"], -s["lam_p"])
         to_x += s["x"]
+        # The transposed system is the same one, as the matrix is symmetric.
         v, w = point.solve(point.i * to_x, point.b * (s["lam_g"] + to_lam))
         through_x, _, through_p = back(*at, 0, -w, -v, 0)
         to_d, on = to_x + v + through_x, point.on

@@ -39,13 +39,11 @@ _KEPT: list[ca.Callback] = []
 
 
 class _SolveCallback(Columns):
-    """(solver, x0, p, …, lam_g0) → (x, …, lam_p) in columns, as solves of the core in graphs.
-
-    Bounds of g are those of all rows, equations first.
-    """
+    """(solver, x0, p, …, lam_g0) → (x, …, lam_p) in columns, as solves of the core in graphs."""
 
     def __init__(self, name: str, of: Source, rows: Rows, solve: Solve) -> None:
         self._of, self._solve = of, solve
+        # A solution does not depend on the starts, nor on the number of the solver.
         slopes = [False, *(label not in STARTS for label in INPUTS)]
         super().__init__(name, (1, *rows[0]), rows[1], is_diff_in=slopes)
 
@@ -66,13 +64,11 @@ class _SolveCallback(Columns):
 
 
 class _Derivative(Columns):
-    """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction.
-
-    CasADi takes it when the Function of a solve is made, and seldom calls it: the derivatives are
-    made at the first call.
-    """
+    """(inputs, outputs, seeds) → directional or adjoint derivatives, a column a direction."""
 
     def __init__(self, of: Source, name: str, mode: str, directions: int, rows: Rows) -> None:
+        # CasADi takes the object with every Function of a solve, and seldom calls it: derivatives
+        # are made at the first call.
         self._of, self._mode, self._directions = of, mode, directions
         inputs, outputs = (1, *rows[0]), rows[1]
         seeds, results = (inputs, outputs) if mode == "fwd" else (outputs, inputs)
@@ -107,10 +103,7 @@ def shapes_of(problem: Problem) -> dict[str, tuple[int, int]]:
 def callback(
     name: str, problem: Problem, solve: Solve, pool: Pool | None = None
 ) -> Callable[[list[ca.MX]], Sequence[ca.MX]]:
-    """Return the function that puts a solve, as of :class:`_SolveCallback`, into a graph.
-
-    With ``pool`` it calls no Python, except for derivatives.
-    """
+    """Return the function that puts a solve into a graph; with ``pool`` it calls no Python."""
     of, rows = cache(lambda: derivatives.Derivatives(problem)), columns_of(problem)
     if pool is None:
         handle = ca.MX(0)
@@ -125,14 +118,7 @@ def callback(
 def make_function(
     name: str, problem: Problem, solved: Callable[[list[ca.MX]], Sequence[ca.MX]]
 ) -> ca.Function:
-    """Return the solver as a Function with CasADi's names, shapes and defaults.
-
-    CasADi has one default number an input. If the problem has several for one input, the default is
-    NaN, which no input may be, and the Function puts the problem's in its place.
-
-    Args:
-        solved: the six columns of the outputs from the eight of the inputs, in a graph.
-    """
+    """Return the solver as a Function with CasADi's names, shapes and defaults."""
     shapes = shapes_of(problem)
     symbols = {label: ca.MX.sym(label, *shapes[label]) for label in INPUTS}
     columns, defaults = [], []
@@ -140,6 +126,8 @@ def make_function(
         column = ca.vec(symbol)
         common = float(values[0]) if values.size else _FAR.get(label, 0.0)
         if not (values == common).all():
+            # CasADi has one default number an input. NaN, which no input may be, stands for the
+            # problem's several: it alone fails the comparison below.
             common = np.nan
             column = ca.if_else(ca.fabs(column) <= np.inf, column, ca.DM(values))
         defaults.append(common)

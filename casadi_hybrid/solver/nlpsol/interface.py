@@ -133,6 +133,7 @@ def nlpsol(
             raise InputError(
                 "expand is set, but the problem has an operation without an SX form; leave it out"
             ) from None
+    # A Problem may ask for it too.
     if problem.compile and not chosen.compile:
         chosen = replace(chosen, compile=True)
     if chosen.compile:
@@ -146,6 +147,7 @@ def _behind(nlp: Any, options: NlpOptions) -> dict[str, Any]:
         raise InputError("helper_options are for a dictionary; a Problem has its own derivatives")
     graph = Problem.from_nlp(nlp).graph
     x, p = (ca.MX.sym(label, graph.size1_in(i)) for i, label in enumerate("xp"))
+    # Inlined, f and g would be differentiated without these options.
     function_options = {**(options.helper_options or {}), "never_inline": True}
     try:
         helper = ca.Function("nlp", [x, p], graph.call([x, p]), function_options)

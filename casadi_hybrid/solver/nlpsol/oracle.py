@@ -12,14 +12,10 @@ from casadi_hybrid.utils.errors import InputError, suggest
 
 
 class ProblemFunctions(dict[str, ca.Function]):
-    """``nlp``, (x, p) → (f, g) of a problem in the user's shapes, and its derivatives by CasADi.
-
-    For a :class:`~casadi_hybrid.Problem` with equations g is all its rows, equations first. A
-    derivative that the user supplied is returned as it is. With ``scalar`` the others are turned
-    into scalar operations (SX).
-    """
+    """``nlp``, (x, p) → (f, g) in the user's shapes, and its derivatives by their names."""
 
     def __init__(self, problem: Problem, *, scalar: bool) -> None:
+        # A derivative of the user is returned as it is.
         supplied = {label: getattr(problem.derivatives, name) for label, name in CACHED.items()}
         super().__init__((label, function) for label, function in supplied.items() if function)
         kind, shapes = type(problem.x), shapes_of(problem)
@@ -27,7 +23,7 @@ class ProblemFunctions(dict[str, ca.Function]):
         f, g = problem.graph.call([ca.vec(x), ca.vec(p)], True, False)
         g = ca.reshape(g, shapes["g"])
         self["nlp"] = ca.Function("nlp", [x, p], [f, g], ["x", "p"], ["f", "g"])
-        self._scalar = scalar
+        self._scalar = scalar  # True: derivatives are expanded to SX
 
     def __missing__(self, name: str) -> ca.Function:
         if name not in DERIVED:

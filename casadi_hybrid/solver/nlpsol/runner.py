@@ -71,12 +71,12 @@ class Runner(Session):
         self._silent = options.iteration_callback is None and not options.log
         checks = options.warn_initial_bounds or problem.m_h or problem.shapes
         self._plain = self._silent and options.warm and not checks
+        # The functions as machine code, if requested.
         self.compiled = machine_code(problem, options.compile)
-        """The functions as machine code, if requested."""
         self._of_thread = _Noted()
         self._of_any = self._of_thread.last
+        # The memory of solves in graphs by C, of which only inputs are kept.
         self.pool: Pool | None = None
-        """The memory of solves in graphs by C, of which only inputs are kept."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.name, self.problem, self.options)
@@ -86,10 +86,7 @@ class Runner(Session):
     def run(
         self, given: Mapping[str, Any], warm_start: Result | None, limits: Limits | None = None
     ) -> Run:
-        """Solve for the arguments by name, under other limits if given.
-
-        The run is not noted, and its exception is not raised.
-        """
+        """Solve for the arguments by name; the run is not noted, its exception not raised."""
         numbers, warm = self.checked(given, warm_start)
         if self.options.warn_initial_bounds:
             _warn_outside(self.problem, numbers)
@@ -115,14 +112,11 @@ class Runner(Session):
         return read_start(problem, warm_start, **given)
 
     def evaluate(self, arguments: list[ca.DM]) -> list[ca.DM]:
-        """Solve at the columns of a graph: all eight, bounds of all rows.
-
-        NaN in an argument gives NaN outputs, a warning, and the statistics of a failed solve: a
-        graph may have many solves side by side, and an exception would take the answers of all.
-        With ``error_on_fail`` it is raised.
-        """
+        """Solve at the columns of a graph: all eight, bounds of all rows."""
         row = [array_of(argument).ravel() for argument in arguments]
         run = self._solve_row(row)
+        # NaN gives NaN and a warning, except with error_on_fail. A graph may have many solves
+        # side by side, and an exception would take the answers of all.
         if run is None or isinstance(run.undefined, MissingNumberError):
             self._lacks_numbers(row)
         if run is None:
@@ -161,26 +155,26 @@ class Runner(Session):
         error = None if late or result.success else result.error
         if error is not None and error.__cause__ is not None:
             run.raised = error.__cause__
+            # The call raises, so the note says where its best point is.
             run.raised.add_note(f"{error}. The best point is in the solver's result.")
             return
         outputs["lam_p"] = ca.DM.nan(self.problem.n_p, 1)  # stays if a failed solve has no slope
         if late:
             return
         with suppress(*() if result.success else (RuntimeError,)):
+            # CasADi's sign: lam_p = −∂L/∂p.
             point = outputs["x"], outputs["lam_g"], run.arrays["p"]
             outputs["lam_p"] = -ca.densify(self.problem.parameter_gradient(*point))
 
     def _solve_row(self, row: Sequence[Vector]) -> Run | None:
-        """Solve for unchecked values, bounds of all rows; None for bad ones.
-
-        If a value is NaN, outputs are NaN, and the run's ``undefined`` names it.
-        """
+        """Solve for unchecked values, bounds of all rows; None for bad ones."""
         core = engine_of(self.problem).core(Bounds(*row[2:6]), self.limits)
         core.write(row if self.options.warm else (*row[:6], 0.0, 0.0), None)
         run = self._solve(core)
         missing = _missing(row) if run is None else None
         if missing is None:
             return run
+        # NaN in, NaN out: nothing was solved.
         run = Run.of(core, self.problem, self.limits)
         run.result, run.undefined = results.undefined_result(run, missing), missing
         sizes = columns_of(self.problem)[1]
@@ -235,10 +229,7 @@ class Runner(Session):
         return self.pool
 
     def _lacks_numbers(self, row: Sequence[Vector]) -> bool:
-        """Warn of an argument with NaN; return False if there is none.
-
-        Other bad values are refused; with ``error_on_fail`` NaN too.
-        """
+        """Warn of an argument with NaN; return False without one, if none is bad."""
         missing = None if self.options.error_on_fail else _missing(row)
         if missing is None:
             x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0 = row
@@ -254,15 +245,13 @@ class Runner(Session):
         self._of_any = self._of_thread.last = calls, run
 
     def last(self) -> Run:
-        """The last run of this thread, or of any thread if this one has made none.
-
-        A solve in a graph is repeated, since only its inputs are kept.
-        """
+        """The last run of this thread, or of any thread if this one has made none."""
         pool, (calls, of_thread) = self.pool, self._of_thread.last
         run = of_thread or self._of_any[1]
         if pool is not None:
             mine = pool.last(calls, threading.get_ident())
             inputs = mine or (None if of_thread else pool.last(self._of_any[0]))
+            # Only inputs of a solve in a graph are kept: it is repeated, to the same bits.
             again = inputs and self._solve_row(inputs[1])
             if inputs and again:
                 run, self._of_any = again, (inputs[0], again)

@@ -148,6 +148,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             InputError: for a bad argument, before any evaluation.
             SolveError: if the solve fails and ``error_on_fail`` is set.
         """
+        # The usual call, with numbers like those of the call before: no check is repeated.
         if not (in_order or unknown):
             run = self._runner.quick((x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0), warm_start)
             if run is not None:
@@ -155,6 +156,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
         values = x0, p, lbx, ubx, lbg, ubg, lam_x0, lam_g0
         named = {label: symbols_of(v) for label, v in zip(INPUTS, values, strict=True)}
         check_names(unknown, ("warm_start",))
+        # CasADi returns a tuple for arguments by position, a dictionary for those by name.
         if in_order:
             if any(value is not None for value in named.values()):
                 raise InputError("give all arguments by position, or all by name")
@@ -195,6 +197,7 @@ class NlpSolver(ca.Function):  # type: ignore[misc]
             positive(seconds, "seconds")
         steps = defaults.max_iter if iterations is None else count(iterations, "iterations")
         check_names(given)
+        # No step begins after this share; solves in Python begin no evaluation after all of it.
         max_time = min(defaults.max_time, seconds * _SOLVING)
         limits = changed(defaults, max_time=max_time, max_iter=min(steps, defaults.max_iter))
         run = runner.quick([given.get(name) for name in INPUTS], None, limits)

@@ -60,19 +60,11 @@ def return_status(end: Ending) -> str:
 
 
 def stats_of(run: Run) -> dict[str, Any]:
-    """Return the statistics, a fresh dictionary under the keys of CasADi's ``stats()``.
-
-    ``iter_count`` counts every step. ``iterations`` has a list for each number of an iterate,
-    with one entry more than steps. ``last`` has ``x0, lam_x0, lam_g0`` of the last iterate.
-
-    f, ∇f, g and J_g come from one fused call, whose seconds stand under ``nlp_jac_g``. With finite
-    differences, trial points are evaluated without derivatives: ``nlp_f`` and ``nlp_g`` count these
-    too, and ``nlp_f`` has their seconds. Processor time is wall time: nothing waits. ``functions``
-    is ``"interpreted"``, ``"staged"`` (interpreted, for many stages at once) or ``"compiled"``;
-    the note says why requested compilation is missing.
-    """
+    """Return the statistics, a fresh dictionary under the keys of CasADi's ``stats()``."""
     end: Ending = run.__dict__.get("result") or results.end_of(run)
+    # One fused call evaluates f, ∇f, g and J_g; its seconds stand under nlp_jac_g.
     calls = dict.fromkeys(LISTED, end.evaluations.get("first", 0))
+    # With finite differences, trial points are evaluated without derivatives.
     for name in ("nlp_f", "nlp_g"):
         calls[name] += end.evaluations.get("values", 0)
     calls["nlp_hess_l"] = end.evaluations.get("second", 0)
@@ -92,13 +84,17 @@ def stats_of(run: Run) -> dict[str, Any]:
         "detail": end.detail,
         "hessian": end.hessian,
         "engine": end.engine,
+        # "interpreted", "staged" (for many stages at once) or "compiled". The note says why
+        # requested compilation is missing.
         "functions": run.called[0],
         "functions_note": run.called[1],
         "kernel": end.kernel,
         "iter_count": end.iterations,
+        # The start and one entry for each step.
         "iterations": records.listed(records.each_step(run.rows, run.said.steps)),
         "last": results.last_of(run),
         **{f"n_call_{name}": count for name, count in calls.items()},
         **{f"t_wall_{name}": seconds for name, seconds in wall.items()},
+        # Processor time is wall time: nothing waits.
         **{f"t_proc_{name}": seconds for name, seconds in wall.items()},
     }

@@ -76,6 +76,7 @@ def _unpacked(word: bytes) -> Runner:
 def _key(word: bytes) -> tuple[float, ...]:
     """Two numbers that name a solver: 96 bits of its checksum, each half an exact integer."""
     digest = hashlib.sha256(word).digest()
+    # 48 bits fit into the 53 of a float.
     return tuple(float(int.from_bytes(digest[i : i + 6], "big")) for i in (0, 6))
 
 
@@ -84,6 +85,7 @@ def configure(word_at: int, shapes_at: int, _interrupted: int) -> None:
     word = ct.string_at(word_at)
     _KEPT[_key(word)] = runner = _KEPT.get(_key(word)) or _unpacked(word)
     rows_in, rows_out = columns_of(runner.problem)
+    # CasADi's compressed pattern: rows, columns, and 1 for dense. The key is the last input.
     shapes = np.array([(rows, 1, 1) for rows in (*rows_in, 2, *rows_out)], np.int64)
     ct.memmove(shapes_at, shapes.ctypes.data, shapes.nbytes)
 
@@ -100,5 +102,6 @@ def evaluate(arguments_at: int, results_at: int, interrupted: int) -> None:
             target = results[i]
             if target:  # CasADi passes NULL for an unused output
                 ct.memmove(target, array_of(column).ctypes.data, 8 * sizes_out[i])
+    # No exception passes through C: the library has Python raise this one again.
     except KeyboardInterrupt:
         ct.c_int.from_address(interrupted).value = 1

@@ -56,6 +56,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
                 f"Opti takes 'nlp', 'conic' or a ca.Opti, got {type(problem).__name__}"
             )
         super().__init__(CasadiOpti(problem) if isinstance(problem, str) else problem)
+        # Both are handles of one problem: the new one knows solver and last run too.
         if isinstance(problem, Opti):
             problem._passed_on(self)
 
@@ -88,6 +89,7 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
                     f"options of opti.solver must be dictionaries, got {type(options).__name__}"
                 )
         plugin = dict(plugin_options or {})
+        # Unknown names are looked up among the options of IPOPT under this key.
         plugin["hybrid"] = {**plugin.get("hybrid", {}), **(solver_options or {})}
         self._options = NlpOptions.from_dict(plugin)
         super().solver(HYBRID)
@@ -130,7 +132,9 @@ class Opti(ca.OptiAdvanced):  # type: ignore[misc]
         program = self._built(node)
         Opti.solve_prepare(self)
         outputs, self._run = program.solve(node, node.arg(), self._listener)
+        # Then value() and debug.value() read this point, of a failed solve too.
         node.res(outputs)
+        # A copy: later statements change the problem, not the solution.
         solution = OptiSolution(self.copy(), self._run)
         limited = accept_limit and unified_status(solution.result) == "SOLVER_RET_LIMITED"
         if not solution.success and (self._options.error_on_fail or not limited):

@@ -41,24 +41,18 @@ class Scales(NamedTuple):
 
     def multipliers(self, lam_g: Any) -> Any:
         """Multipliers of the scaled problem. Opti scales all numbers of a start but these."""
+        # f/s_f + λ̂ᵀ(g/s_g) is L/s_f for λ̂ = λ s_g/s_f.
         return lam_g if self.unit else lam_g * ca.DM(self.g) / ca.DM(self.f)
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The problem of one bake, with its solver.
+    """The problem of one bake, with its solver."""
 
-    Attributes:
-        problem: the problem of the solver; variables are the entries of ``opti.x``, constraints
-            those of ``opti.g``, scaled by the linear scales if there are any.
-        options: those of ``opti.solver``.
-        solver: the solver, without a listener.
-        scales: the linear scales.
-    """
-
+    # Variables are the entries of opti.x, rows those of opti.g, both divided by linear scales.
     problem: Problem
     options: NlpOptions
-    solver: NlpSolver
+    solver: NlpSolver  # without a listener
     scales: Scales
     _baked: tuple[Any, ...] = field(repr=False)
 
@@ -90,12 +84,10 @@ class Program:
     def solve(
         self, node: Any, arguments: Mapping[str, ca.DM], listener: Callable[[int], Any] | None
     ) -> tuple[dict[str, ca.DM], Run]:
-        """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them.
-
-        The listener replaces the option ``iteration_callback``: it is called at every iteration,
-        after the node has the iterate.
-        """
+        """Solve for x0, p, lbg, ubg and lam_g0, as ``arg()`` has them."""
         solver = self.solver
+        # A listener replaces the option iteration_callback; the node has the iterate before the
+        # call.
         if listener is not None:
 
             def show(record: IterationRecord) -> None:
@@ -123,10 +115,7 @@ def filled(assignments: Any) -> Any:
 
 
 def make_function(name: str, node: Any, program: Program, arguments: Sequence[Any]) -> ca.Function:
-    """Make the Function of ``opti.to_function(name, *arguments)`` from a baked node.
-
-    Symbols that are no inputs have their values in the node.
-    """
+    """Make the Function of ``opti.to_function(name, *arguments)`` from a baked node."""
     inputs, results, names, options = _read(arguments)
     input_symbols = set()
     for i, argument in enumerate(inputs):
@@ -134,11 +123,13 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
             raise InputError(f"Argument {i} is not purely symbolic.")
         for symbol in argument.primitives():
             node.get_meta(symbol)  # raises for a symbol of another Opti
+            # A set of hashes: == of two symbols is an expression.
             input_symbols.add(symbol.__hash__())
     stacked, starts = [], []
     for kind in (ca.OPTI_VAR, ca.OPTI_PAR, ca.OPTI_DUAL_G):
         symbols = node.active_symvar(kind)
         pairs = zip(symbols, node.active_values(kind), strict=True)
+        # Symbols that are no inputs have their values in the node.
         parts = [s if s.__hash__() in input_symbols else v for s, v in pairs]
         stacked.append(ca.veccat(*symbols))
         starts.append(ca.MX(ca.veccat(*parts)))
@@ -149,8 +140,10 @@ def make_function(name: str, node: Any, program: Program, arguments: Sequence[An
     solver = _solver(program.problem, program.options, program.options.error_on_fail)
     scales = program.scales
     unit, offset, rows = ca.DM(scales.x), ca.DM(scales.offset), ca.DM(scales.g)
+    # In the units of the solver, as Opti itself does for solve().
     start = {"x0": (x0 - offset) / unit, "lam_g0": scales.multipliers(lam_g0)}
     best = solver(p=p, lbg=lbg / rows, ubg=ubg / rows, **start)
+    # The inverse of Scales.multipliers().
     x, lam_g = best["x"] * unit + offset, best["lam_g"] / rows * ca.DM(scales.f)
     helper = ca.Function("helper", stacked, results, options.pop("helper_options", {}))
     values = helper.call([x, p, lam_g])
@@ -189,11 +182,7 @@ def refuse_sparse(node: Any) -> None:
 
 
 def variable_names(node: Any) -> tuple[str, ...]:
-    """Return a name for each entry of ``opti.x`` of a baked node: symbol, entry, source line.
-
-    Raises:
-        InputError: for a variable with a discrete domain.
-    """
+    """Return a name for each entry of ``opti.x`` of a baked node: symbol, entry, source line."""
     names: list[str] = []
     # active_symvar() has the order of opti.x; a look-up by entry would be quadratic.
     for symbol in node.active_symvar(ca.OPTI_VAR):
@@ -214,11 +203,7 @@ def variable_names(node: Any) -> tuple[str, ...]:
 
 
 def constraint_names(node: Any) -> tuple[str, ...]:
-    """Return a name for each entry of ``opti.g`` of a baked node, with the source line.
-
-    Raises:
-        InputError: for a semidefinite constraint.
-    """
+    """Return a name for each entry of ``opti.g`` of a baked node, with the source line."""
     names: list[str] = []
     for constraint in node.constraints():
         meta = node.get_meta_con(constraint)

@@ -33,20 +33,11 @@ def check_callback(callback: Any) -> None:
 
 @dataclass
 class StepCallback:
-    """Calls the user's callback every so many iterations; a true answer stops the solve.
-
-    An exception of the callback ends the solve; the caller gets it after the best point is judged.
-    Inputs that a CasADi Function declares empty are left empty.
-
-    Args:
-        options: of the solver, with its ``iteration_callback``.
-        gradient_p: (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p.
-        p: the parameter values of the solve.
-    """
+    """Calls the user's callback every so many iterations; a true answer stops the solve."""
 
     options: Any  # NlpOptions, whose module imports check_callback
-    gradient_p: ca.Function
-    p: Vector
+    gradient_p: ca.Function  # (x, λ_g, p) → ∂(f + λ_gᵀg)/∂p
+    p: Vector  # parameter values of the solve
     calls: int = field(default=0, init=False)
     seconds: float = field(default=0.0, init=False)
 
@@ -63,6 +54,7 @@ class StepCallback:
         except KeyboardInterrupt as error:
             raise interrupted_inside("the iteration_callback", error) from error
         except Exception as error:
+            # It ends the solve; the caller gets it after the best point is judged.
             if not self.options.iteration_callback_ignore_errors:
                 raise
             warnings.warn(f"iteration_callback failed: {error}", UserWarning, stacklevel=2)
@@ -72,8 +64,10 @@ class StepCallback:
             self.seconds += time.perf_counter() - began
 
     def _call_function(self, callback: ca.Function, record: IterationRecord) -> bool:
+        # CasADi's sign, lam_p = −∂L/∂p.
         lam_p = -self.gradient_p(record.x, record.lam_g, self.p)
         values = (record.x, record.obj, record.g, record.lam_x, record.lam_g, lam_p)
+        # An input that the Function declares empty stays empty.
         arguments = [
             value if callback.numel_in(i) == value.numel() else ca.DM()
             for i, value in enumerate(map(ca.densify, map(ca.DM, values)))

@@ -16,8 +16,8 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.utils.errors import InputError, suggest
 
 INPUTS, OUTPUTS, STARTS = core.INPUTS, core.OUTPUTS, core.STARTS
+# A solve in numbers: from the eight inputs to the six outputs, in columns.
 Solve = Callable[[list[ca.DM]], list[ca.DM]]
-"""A solve in numbers: from the eight inputs to the six outputs, in columns."""
 
 
 def check_names(arguments: Iterable[str], others: tuple[str, ...] = ()) -> None:
@@ -36,16 +36,14 @@ def symbols_of(value: Any) -> Any:
 
 
 def solves_in(value: Any, shape: tuple[int, int]) -> int:
-    """Number of solves that an argument has values for: one, or the repetitions of its shape.
-
-    A value of a wrong shape counts as one, for the checks of a solve to refuse.
-    """
+    """Number of solves that an argument has values for: one, or the repetitions of its shape."""
     if type(value) is list and value and isinstance(value[0], list | tuple):
         with suppress(ValueError):  # rows of different lengths
             value = np.asarray(value)
     if type(value) not in (ca.DM, np.ndarray) or len(value.shape) != 2:
         return 1
     rows, columns = value.shape
+    # A row for a column is one value; the checks of a solve refuse wrong shapes.
     fits = rows and rows == shape[0] and (columns, rows) != shape
     return max(1, columns // shape[1]) if fits and columns % shape[1] == 0 else 1
 
@@ -60,10 +58,7 @@ _dense = lru_cache(256)(ca.Sparsity.dense)
 
 
 class Columns(ca.Callback):  # type: ignore[misc]
-    """A callback from columns to columns with directional derivatives, which a subclass gives.
-
-    The outputs, and the seeds, which are further inputs, have a column for each direction.
-    """
+    """A callback from columns to columns with directional derivatives, which a subclass gives."""
 
     def __init__(
         self,
@@ -75,6 +70,7 @@ class Columns(ca.Callback):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         ca.Callback.__init__(self)
+        # Outputs have a column for each direction, and so have the seeds, which are further inputs.
         self._in = [(rows, 1) for rows in rows_in] + [(rows, directions) for rows in seeds]
         self._out = [(rows, directions) for rows in rows_out]
         self.construct(name, options)

@@ -52,11 +52,11 @@ _EFFECTLESS = {
     "a list": "equality is_diff_in is_diff_out",
     "anything": "user_data",
 }
+# Options of CasADi that change no answer here, with the kind of their values. They choose how
+# CasADi generates, caches and prints functions, or which outputs it omits.
 WITHOUT_EFFECT = _by_name(_EFFECTLESS)
-"""Options of CasADi that change no answer here, with the kind of their values. They choose how
-CasADi generates, caches and prints functions, or which outputs it omits."""
+# Functions that CasADi takes from its option "cache", by the names they have as options.
 CACHED = {"nlp_hess_l": "hess_lag", "nlp_jac_g": "jac_g", "nlp_grad_f": "grad_f"}
-"""Functions that CasADi takes from its option "cache", by the names they have as options."""
 _UNUSED = {
     "derivatives are generated; your own functions have their own options": """
         common_options oracle_options specific_options""",
@@ -69,8 +69,8 @@ _UNUSED = {
     "IPOPT alone reads it": """
         var_integer_md var_numeric_md var_string_md con_integer_md con_numeric_md con_string_md""",
 }
+# Options that show a solve, or steer the way to its answer: left out, with a warning if on.
 NOT_USED = _by_name(_UNUSED)
-"""Options that show a solve, or steer the way to its answer: left out, with a warning if on."""
 _OFF_HERE = {
     "x may lie outside a bound by the tolerance; clip it yourself": "bound_consistency",
     "multipliers are returned as they are, of inactive bounds small, not exactly zero; set such "
@@ -79,8 +79,8 @@ _OFF_HERE = {
     "a trial point where a function is not defined is rejected, and a solve that ends for it says "
     "where; see result.error": "eval_errors_fatal regularity_check",
 }
+# Options accepted if off (False, zero or empty), which is the behaviour here.
 ONLY_OFF = _by_name(_OFF_HERE)
-"""Options accepted if off (False, zero or empty), which is the behaviour here."""
 _COUNTERPARTS = {
     "max_time": "max_wall_time max_cpu_time",
     "divergence": "diverging_iterates_tol",
@@ -124,22 +124,13 @@ _IPOPT_REFUSED = {
 
 
 def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
-    """Return the options of this package that stand for those of a script.
-
-    Args:
-        options: CasADi's dictionary; ``"ipopt.tol"`` and ``{"ipopt": {"tol": …}}`` are the same,
-            and so are ``"hybrid.tol"``, ``{"hybrid": {"tol": …}}`` and ``"tol"``. An option of
-            the plugin "hybrid" may be one of IPOPT too.
-        known: names of the package's own options.
-
-    Raises:
-        InputError: for an unknown option, with the nearest known one, a value of a wrong type, an
-            option given twice with different values, or an unsupported one.
-    """
+    """Return our options, by the names ``known``, that stand for those of a script."""
     own: dict[str, Any] = {}
     ipopt: dict[str, Any] = {}
     labels: dict[str, str] = {}
     unused: list[str] = []
+    # "hybrid.tol", {"hybrid": {"tol": …}} and "tol" are the same. Unknown ones of the plugin
+    # "hybrid" are read as options of IPOPT, so that a script changes the plugin alone.
     for label, value in _flat(options):
         plugin, _, rest = label.partition(".")
         name = rest if plugin == "hybrid" else label
@@ -161,6 +152,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
         else:
             unused.append(f"{label} ({NOT_USED[label]})")
     of_ipopt = _from_ipopt(ipopt, own)
+    # Asked last, since it makes a solver of IPOPT for each name.
     for name in of_ipopt:
         if not _is_ipopts(name):
             meant = nearest(name, known if labels[name] == f"hybrid.{name}" else [*_IPOPT])

@@ -31,11 +31,7 @@ _FLAGS = (
 
 @dataclass(frozen=True)
 class NlpOptions:
-    """Options of :func:`~casadi_hybrid.nlpsol`, whose docstring explains them.
-
-    Raises:
-        InputError: for a value out of range.
-    """
+    """Options of :func:`~casadi_hybrid.nlpsol`, whose docstring explains them."""
 
     tol: float = Limits.scaled_tol
     residual_tol: float = RESIDUAL_TOL
@@ -83,6 +79,7 @@ class NlpOptions:
             if not isinstance(value, bool | int) or value not in (0, 1):
                 words = f"True, False or {BACKGROUND!r}" if name == "compile" else "True or False"
                 raise InputError(f"{name} must be {words}, got {value!r}")
+            # The dataclass is frozen.
             object.__setattr__(self, name, bool(value))
         object.__setattr__(self, "compile", self.compile or self.jit)
         if not isinstance(self.log, bool):
@@ -98,11 +95,7 @@ class NlpOptions:
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | NlpOptions | None) -> NlpOptions:
-        """Build from CasADi's dictionary; its own names are in ``foreign.py``.
-
-        Raises:
-            InputError: for an unknown option, with the nearest known one, or a bad value.
-        """
+        """Build from CasADi's dictionary; its own names are in ``foreign.py``."""
         if options is None:
             return _defaults()
         if isinstance(options, NlpOptions):

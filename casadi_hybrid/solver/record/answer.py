@@ -157,6 +157,7 @@ class Answer(Ending):
     def worst(self) -> str:
         """Name of the bound that is violated most, empty if all hold exactly."""
         of_x, of_g = self.violations()
+        # Rows first, in the order of the names below.
         size = np.abs(np.append(of_g, of_x))
         if not size.max(initial=0.0) > 0.0:  # (false for NaN as well)
             return ""
@@ -170,6 +171,7 @@ def altered(result: AnyAnswer, **others: Any) -> AnyAnswer:
 
 def _locked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Read-only copies of the arrays among the values."""
+    # The arrays may belong to a caller, and a result never changes.
     copies = {name: v.copy() for name, v in values.items() if isinstance(v, np.ndarray)}
     for array in copies.values():
         array.setflags(write=False)

@@ -116,6 +116,7 @@ class Recorder:
 
     def hold(self, until: int) -> None:
         """Repeat the last row for the steps after it, up to step ``until``."""
+        # The steps on an active set have no iterates, except the last one.
         while self.rows and self.rows[-1]["t"] < until:
             self.rows.append({**self.rows[-1], "t": self.rows[-1]["t"] + 1})
 

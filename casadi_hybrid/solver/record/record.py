@@ -13,8 +13,8 @@ from casadi_hybrid.solver.record.history import Course
 from casadi_hybrid.utils.inputs import Matrix, Vector
 
 _OF_POINT = "iter", "obj", "inf_pr", "inf_du", "compl", "mu"
+# Values of an iterate in stats()["iterations"], under CasADi's names where it has them.
 LISTED = (*_OF_POINT, "d_norm", "alpha_pr", "alpha_du", "regularization_size")
-"""Values of an iterate in ``stats()["iterations"]``, under CasADi's names where it has them."""
 # Columns of the row of an iterate: its step, the lengths of the last step, and the seconds.
 _T, _LENGTHS, _ELAPSED = 0, slice(6, 9), 10
 
@@ -59,15 +59,7 @@ class IterationRecord:
 
 
 class Watch:
-    """Shows the iterates of a running solve: to a callback as records, and in a log.
-
-    Steps on an active set count, but only their end is an iterate, if any. The previous iterate
-    stands for each of them, with a step of length zero.
-
-    Args:
-        callback: called with every record; it stops the solve by returning True.
-        log: print every so many iterations; 0 prints nothing.
-    """
+    """Shows the iterates of a running solve: to a callback as records, and in a log."""
 
     def __init__(
         self, callback: Callable[[IterationRecord], bool | None] | None = None, log: int = 0
@@ -86,6 +78,8 @@ class Watch:
 
     def hold(self, until: int, elapsed: float | None = None) -> None:
         """Show the last iterate again for the steps since then, up to step ``until``."""
+        # Steps on an active set count, but only their end is an iterate, if any. The previous
+        # iterate stands for each of them, with a step of length zero.
         while self._row and self._row[_T] < until:
             row = [*self._row]
             row[_T] += 1
@@ -103,27 +97,25 @@ class Watch:
         if self._log is not None:
             self._log(record)
         if self._callback is not None and not self._stopped:
+            # True alone stops: a callback that returns some other value goes on.
             self._stopped = self._callback(record) is True
 
 
 def each_step(rows: Matrix, steps: int) -> Matrix:
-    """Return a row for each step: the iterates, repeated as :class:`Watch` shows them.
-
-    Args:
-        rows: values of the iterates, :data:`LISTED` and seconds.
-        steps: number of steps of the solve.
-    """
+    """Return a row for each of the ``steps``: the iterates, repeated as :class:`Watch` does."""
     t = rows[:, _T]
     # bytes instead of all(): this stands in every stats() and every result.
     regular = b"\0" not in (t[1:] - t[:-1] == 1.0).tobytes()
     if not t.size or (regular and t[-1] == steps):
         return rows
+    # Rows from each iterate to the next; the last one stays to the end.
     counts = np.maximum(np.diff(t, append=steps + 1.0), 1.0).astype(int)
     table = np.repeat(rows, counts, axis=0)
     first = np.repeat(np.cumsum(counts) - counts, counts)
     since = np.arange(len(table)) - first
     table[:, _T] += since
     table[since > 0, _LENGTHS] = 0.0
+    # The seconds of a step without an iterate are those at the next iterate.
     later = np.append(rows[1:, _ELAPSED], rows[-1, _ELAPSED])
     table[since > 0, _ELAPSED] = np.repeat(later, counts)[since > 0]
     return table
@@ -177,6 +169,7 @@ class IterationLog:
         if self._lines % 20 == 0:
             lines.append(HEADER)
         self._lines += 1
+        # NaN is printed as a dash.
         shift = record.regularization_size or np.nan
         numbers = (record.inf_pr, record.inf_du, record.compl, record.mu, record.d_norm, shift)
         cells = [f"{record.iter:5d}{'r' if record.restoration else ' '}", f"{record.obj:15.7e}"]

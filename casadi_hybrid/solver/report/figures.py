@@ -30,10 +30,10 @@ from casadi_hybrid.utils.output.plotting import (
 
 Array = NDArray[np.float64]
 
+# Largest number of bounds in the figure of active ones.
 ROWS = 40
-"""Largest number of bounds in the figure of active ones."""
+# Largest number of cells a side in the figure of the KKT matrix.
 CELLS = 90
-"""Largest number of cells a side in the figure of the KKT matrix."""
 _HIGHEST = 1e300
 _FONT = ["DejaVu Sans"]
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -99,11 +99,7 @@ def _curves(
 
 
 def active_bounds(answer: Answer, history: History) -> tuple[list[str], Sides]:
-    """Return the bounds that were active at some iterate by name, with their sides; no equations.
-
-    The sides have a row a name and a column an iterate. The bounds whose side changed last come
-    first, then those that never changed.
-    """
+    """Return the names of bounds, no equations, that were active at some iterate, and sides."""
     b, near = answer.bounds, answer.tolerances.feasibility
     lam_x = np.zeros_like(history.x) if history.lam_x is None else history.lam_x
     lower, upper = np.append(b.lbg, b.lbx), np.append(b.ubg, b.ubx)
@@ -112,6 +108,7 @@ def active_bounds(answer: Answer, history: History) -> tuple[list[str], Sides]:
     rows = zip(values, lam, strict=True)
     sides = np.array([active_sides(v, lower, upper, of_v, near) for v, of_v in rows])
     inner = np.flatnonzero(np.isin(sides, (LOWER, UPPER)).any(axis=0))
+    # Sorted by the last change of the side, the latest first; −1: it never changed.
     changed = [np.flatnonzero(np.diff(sides[:, i])).max(initial=-1) for i in inner]
     order = inner[np.argsort(-np.array(changed, int), kind="stable")]
     names = (*answer.constraint_names, *answer.variable_names)
@@ -119,10 +116,7 @@ def active_bounds(answer: Answer, history: History) -> tuple[list[str], Sides]:
 
 
 def active_set(names: Sequence[str], sides: Sides, t: NDArray[np.intp]) -> Figure:
-    """Return bars over the iterations, upper bounds above lower ones in the line of a name.
-
-    An iterate lasts until the next one, and the last one for a step.
-    """
+    """Return bars over the iterations, upper bounds above lower ones in the line of a name."""
     names, sides = names[:ROWS], sides[:ROWS]
     fig, ((ax,),) = figure(height=0.8 + 0.19 * len(names))
     lines = np.arange(len(names))
@@ -135,6 +129,7 @@ def active_set(names: Sequence[str], sides: Sides, t: NDArray[np.intp]) -> Figur
         edges = np.append((lines[:, None] + (low, low + 0.4)).ravel(), len(names) + low)
         cells = np.ma.masked_equal(cells, 0)
         colours = ListedColormap([colour])
+        # An iterate lasts until the next one, and the last one for a step.
         ax.pcolormesh(np.append(t, t[-1] + 1), edges, cells, cmap=colours, rasterized=True)
         ax.plot([], [], color=colour, linewidth=5, label=label)
     ax.grid(visible=False)
@@ -148,17 +143,15 @@ def active_set(names: Sequence[str], sides: Sides, t: NDArray[np.intp]) -> Figur
 
 
 def structure(J: ca.Sparsity, H: ca.Sparsity | None) -> tuple[Figure, int, int]:
-    """Return the pattern of [H + D, Jᵀ; J, −E] in the order (x, λ_g); D alone without H.
-
-    Returns:
-        The figure, the number of entries that may be nonzero, and how many rows a cell stands for.
-    """
+    """Return the pattern of [H + D, Jᵀ; J, −E] by (x, λ_g), its entries, and rows a cell."""
     (m, n), size = J.shape, sum(J.shape)
     J_rows, J_cols = (np.array(part, int) for part in J.get_triplet())
     H = ca.Sparsity(n, n) if H is None else H
     H_rows, H_cols = (np.array(part, int) for part in H.get_triplet())
     entries = 2 * J_rows.size + H_rows.size + size - int(np.sum(H_rows == H_cols))
+    # Rounded up, as −(−a // b) is.
     each = max(1, -(-size // CELLS))
+    # The diagonal is nonzero by D and E, whatever H and J are.
     cells = np.eye(-(-size // each)) * 3
     for kind, rows, cols in ((1, H_rows, H_cols), (2, J_rows + n, J_cols), (2, J_cols, J_rows + n)):
         cells[rows // each, cols // each] = kind
@@ -179,10 +172,8 @@ def structure(J: ca.Sparsity, H: ca.Sparsity | None) -> tuple[Figure, int, int]:
 
 
 def printable(text: object, longest: int = 120) -> str:
-    """Return the text with codes for unprintable characters and without its middle if it is long.
-
-    The two ends stay, since long names differ there.
-    """
+    """Return the text with codes for unprintable characters, of a long one only the ends."""
     plain = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
+    # Long names differ at their ends.
     half = (longest - 1) // 2
     return plain if len(plain) <= longest else f"{plain[:half]}…{plain[-half:]}"

@@ -25,8 +25,8 @@ from casadi_hybrid.utils.status import PointStatus
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Largest number of constraints, and of variables, in a table.
 SHOWN = 30
-"""Largest number of constraints, and of variables, in a table."""
 _TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 
@@ -38,20 +38,8 @@ def write_page(
     trajectories: Callable[[], Figure] | None = None,
     **shown: Any,
 ) -> Path:
-    """Write the page of a solve and return its path.
-
-    Args:
-        answer: the result; None if only trajectories are known.
-        explain: gives the explanation, in lines.
-        path: file to write.
-        trajectories: gives the figure of states and controls over time.
-        **shown: values of the template that replace the answer's.
-
-    Raises:
-        InputError: for a ``path`` that is no path, has another suffix or a missing folder, and
-            without jinja2; before anything is computed.
-        OSError: where the file cannot be written.
-    """
+    """Write the page of a solve, with ``shown`` in place of its values; return its path."""
+    # Refused before anything is computed, as is a missing jinja2.
     target = _checked(path)
     jinja2 = optional("jinja2", "report", "report")
     options = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
@@ -96,6 +84,7 @@ def _rows(lam: np.ndarray, violated: np.ndarray) -> list[int]:
     order = np.arange(lam.size)
     if lam.size > SHOWN:
         weight = np.where(np.isfinite(lam), np.abs(lam), np.inf)
+        # The last key of lexsort comes first; then by multiplier, then by index.
         order = np.lexsort((order, -weight, ~violated))[:SHOWN]
     return [int(i) for i in order]
 
