@@ -171,6 +171,19 @@ def _of_nl(name: str) -> Form:
         "lbg": builder.g_lb,
         "ubg": builder.g_ub,
         "x0": builder.x_init,
-        "lam_g0": builder.lambda_init,
+        "lam_g0": _multipliers(name, builder.lambda_init),
     }
     return Form(_of_builder(builder), None, {k: v for k, v in numbers.items() if len(v)})
+
+
+def _multipliers(name: str, duals: list[float]) -> list[float]:
+    """Multipliers of the minimized f, from the duals of a file."""
+    if not any(duals):
+        return duals
+    # AMPL's dual is the change of the objective by a bound. If f is minimized, the multiplier is
+    # the opposite; if an objective is maximized, CasADi minimizes its negative.
+    with open(name, "rb") as file:
+        maximized = any(
+            line.split(b"#")[0].split()[1:] == [b"1"] for line in file if line[:1] == b"O"
+        )
+    return duals if maximized else [-dual for dual in duals]

@@ -238,15 +238,15 @@ class Problem:
     def functions(self) -> Functions:
         """Generated functions of f and c, built at the first use."""
         variable_names, constraint_names = map(tuple, self.defaults.sizes[:2])
+        names = {"constraint_names": constraint_names, "variable_names": variable_names}
         if self.oracle is not None:
-            return external_functions(self.oracle, constraint_names, variable_names)
+            return external_functions(self.oracle, self.derivatives, **names)
         return build_functions(
             self.graph,
-            constraint_names=constraint_names,
-            variable_names=variable_names,
             compiled=self.compile,
             constraint_label="h" if self.m and self.m == self.m_h else "g",
             derivatives=self.derivatives,
+            **names,
         )
 
     @cached_property
@@ -301,8 +301,11 @@ class Problem:
         if not changes:
             return self
         copy = replace(self, **changes)
-        # A new problem knows neither the foreign functions nor the shapes of CasADi's form.
-        copy.__dict__.update(shapes=self.shapes, oracle=self.oracle)
+        # A new problem has the foreign functions, blocks and shapes of its columns alone.
+        defaults = replace(copy.defaults, blocks=self.blocks)
+        copy.__dict__.update(
+            shapes=self.shapes, oracle=self.oracle, blocks=self.blocks, defaults=defaults
+        )
         return copy
 
     def exact(self) -> Problem:

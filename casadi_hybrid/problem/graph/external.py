@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from casadi_hybrid.problem.graph.derivatives import EXACT, Derivatives, uses_differences
 from casadi_hybrid.problem.graph.functions import Functions, first_of, functions_of
 from casadi_hybrid.utils.errors import InputError
 
@@ -21,26 +22,37 @@ DERIVED = {
 
 
 def external_functions(
-    oracle: ca.Function, constraint_names: tuple[str, ...], variable_names: tuple[str, ...]
+    oracle: ca.Function, derivatives: Derivatives, **names: tuple[str, ...]
 ) -> Functions:
-    """Make the functions of (x, p) → (f, g), with the derivatives of the oracle or of CasADi."""
+    """Make the functions of (x, p) → (f, g), with derivatives of the user, the oracle or CasADi."""
     # Code of solver.generate_dependencies has all three; of a Callback CasADi takes differences.
     (x, lam, p), inputs, multipliers = _symbols(oracle)
-    f, gradient = derived(oracle, "nlp_grad_f")(*inputs)
-    g, jacobian = derived(oracle, "nlp_jac_g")(*inputs)
-    # nlp_hess_l is the upper triangle alone.
-    hessian = ca.triu2symm(derived(oracle, "nlp_hess_l")(*inputs, *multipliers))
-    outputs = ca.densify(f), ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g)), jacobian
+    given = derivatives.grad_f, derivatives.jac_g
+    f, gradient = (given[0] or derived(oracle, "nlp_grad_f"))(*inputs)[:2]
+    g, jacobian = (given[1] or derived(oracle, "nlp_jac_g"))(*inputs)[:2]
+    f, gradient, g = ca.densify(f), ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g))
+    first = first_of(x, p, f, gradient, g, jacobian)
+    differenced, kind = uses_differences(first), derivatives.hessian
+    if derivatives.hess_lag is None and (kind == EXACT or (kind is None and not differenced)):
+        # nlp_hess_l is the upper triangle alone.
+        hessian, lacking = ca.triu2symm(derived(oracle, "nlp_hess_l")(*inputs, *multipliers)), ""
+        kind = EXACT
+    else:
+        hessian, kind, lacking = derivatives.second(
+            f, g, x, p, lam, lambda: gradient + jacobian.T @ lam, differenced=differenced
+        )
     return functions_of(
-        first_of(x, p, *outputs),
+        first,
         (x, lam, p),
-        outputs,
+        (f, gradient, g, jacobian),
         hessian,
         rows=ca.densify(ca.vec(oracle(*inputs)[1])),
-        constraint_names=constraint_names,
-        variable_names=variable_names,
         backend="external",
         constraint_label="g",
+        hessian=kind,
+        lacking=lacking,
+        differenced=differenced,
+        **names,
     )
 
 
