@@ -45,8 +45,8 @@ INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
 # Inputs that a solution does not depend on as long as they lead to it.
 STARTS = ("x0", "lam_x0", "lam_g0")
-# Further answers of the core: first derivatives at x and at the start, the start, the last step, a
-# point where a function was not defined, and the last iterate at a limit.
+# Further answers of the core: first derivatives at x and at the start, the start, the last step.
+# Then a point where a function was not defined, and the last iterate at a limit.
 MORE = ("gradient", "J", "gradient0", "J0", "x_start", "step", "x_undefined", "last")
 # Statuses of a solve that was not begun.
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
@@ -332,9 +332,9 @@ def _interrupt_in(error: SystemError) -> BaseException:
 def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] = int) -> Any:
     """C function that calls ``act``: 1, after ``keep``, if ``act`` or a signal raises, else 0."""
 
-    # Why a generator: Python runs the handler of a signal as soon as its code is entered, so a
-    # plain function would raise before its first line, outside of any `try`, and ctypes would drop
-    # the exception. A generator resumes inside its `try`.
+    # Why a generator: Python runs the handler of a signal as soon as its code is entered. A plain
+    # function would raise before its first line, outside of any `try`, and ctypes would drop the
+    # exception. A generator resumes inside its `try`.
     def answers() -> Generator[int, Any, None]:
         answer = 0
         while True:

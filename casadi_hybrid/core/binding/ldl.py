@@ -72,6 +72,7 @@ def tables_of(
     """Analyse K with pivoting, fronts in the order of ``group``, or for that order if ``fixed``.
 
     Returns ``hybrid_ldl`` or ``hybrid_fixed`` (of size 0 for too many products), and its arrays.
+    Raises OverflowError if the factors with pivoting have more entries than an int counts.
     """
     arrays = K.starts, K.rows, np.ascontiguousarray(group, dtype=np.int32)
     pattern = K.size, *map(address, arrays)

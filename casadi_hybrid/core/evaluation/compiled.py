@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 # Instructions of functions in which no repetition is searched for.
 SMALL = 2_000
-# Evaluations by CasADi's interpreter that take as long as the search for repetition: 360 to 940 on
-# the problems of benchmarks/first_call.py, in functions not made of elements.
+# Evaluations by CasADi's interpreter that take as long as the search for repetition. In functions
+# not made of elements: 360 to 940 on the problems of benchmarks/first_call.py.
 LISTED_AFTER = 500
 # Evaluation by CasADi's interpreter, by programs for many stages at once, by machine code.
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"

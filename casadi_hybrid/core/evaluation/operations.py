@@ -22,7 +22,7 @@ FORMULAS = tuple(f.replace("x[i]", "{0}").replace("y[i]", "{1}") for _, f in _CA
 # Numbers of the instructions that are no operations.
 CONSTANT, INPUT, OUTPUT = range(len(FORMULAS), len(FORMULAS) + 3)
 _LONG = 200_000  # characters of C
-# Flags without which bits depend on the compiler: it may merge sin and cos into sincos, or call
+# Flags without which bits depend on the compiler. It may merge sin and cos into sincos, or call
 # another function for a power, with another last bit.
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
 

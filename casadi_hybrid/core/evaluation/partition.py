@@ -24,7 +24,7 @@ LARGE = 300
 # Equal parts from which a part counts as repeated.
 OFTEN = 4
 # Operations of all kinds together, and of parts that do not repeat, above which large parts are cut
-# to pieces: a compiler takes a second for some ten thousand.
+# to pieces. A compiler takes a second for some ten thousand.
 MOST, MOST_ALONE = 80_000, 4_000
 SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
 WIDE_USES, WIDE_RATIO = 32, 8  # uses of an input that all stages read; relative to the median

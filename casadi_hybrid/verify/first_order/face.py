@@ -90,8 +90,8 @@ class Face:
         if self.small or not self.free.size:
             return self.fit.rank
         # The inertia of [I, Âᵀ; Â, δI] is that of I and of the Schur complement δI − ÂÂᵀ
-        # (Haynsworth, 1968): a negative eigenvalue for each squared singular value above δ. ÂÂᵀ
-        # itself may be dense.
+        # (Haynsworth, 1968). Negative eigenvalues are the squared singular values of Â above δ.
+        # ÂÂᵀ itself may be dense.
         identity = sp.eye_array(self.free.size)
         return SymmetricFactor(self.augmented(identity, DEPENDENT)).inertia.negative
 

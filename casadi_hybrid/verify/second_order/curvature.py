@@ -142,9 +142,10 @@ def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
     largest = float(abs(H).max()) if H.nnz else 0.0
     zero = max(face.instance.tol, ROUNDING * largest)
 
-    # K = [H − zI, Âᵀ; Â, 0] with independent rows has a negative eigenvalue for each row, and one
-    # eigenvalue ≤ 0 more for each curvature ≤ z on ker Â (Nocedal and Wright, theorem 16.3). A
-    # corner of −εI for dependent rows adds ÂᵀÂ/ε to H − zI: it hides no curvature ≤ z.
+    # With independent rows K = [H − zI, Âᵀ; Â, 0] has a negative eigenvalue for each row. One
+    # eigenvalue ≤ 0 more belongs to each curvature ≤ z on ker Â (Nocedal and Wright, theorem 16.3).
+    # A corner of −εI for dependent rows adds ÂᵀÂ/ε to H − zI: K still shows all curvatures ≤ z, and
+    # at worst more.
     def factor(shift: float) -> SymmetricFactor:
         shifted = H - shift * sp.eye_array(face.free.size)
         return SymmetricFactor(face.augmented(shifted / max(largest, zero)))
