@@ -110,6 +110,7 @@ def _engine(rows: dict[str, str], broken: list[str]) -> None:
 def self_test(core: ctypes.CDLL) -> str:
     """Test that the core rounds products before it subtracts them; return the fault or ``""``."""
     a = 1.0 + 2.0**-30
+    # a² = 1 + 2⁻²⁹ + 2⁻⁶⁰ is rounded to 1 + 2⁻²⁹; a fused product keeps 2⁻⁶⁰.
     difference = C.declare(core).hybrid_rounded_difference(a, a, a * a)
     if difference == 0.0:
         return ""

@@ -20,8 +20,8 @@ from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.output.files import writable
 
+# Names that are tried in a file if none is given.
 FIRST = "problem", "mpc", "ocp", "nlp"
-"""Names that are tried in a file if none is given."""
 
 
 def add_arguments(commands: Any) -> None:

@@ -19,41 +19,30 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.errors import InputError, suggest
 
+# Names that are tried in a file if none is given.
 NAMES = ("problem", "nlp", "opti", "ocp")
-"""Names that are tried in a file if none is given."""
 NUMBERS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 ANSWER = "answer"
+# Name of a dictionary of values, for files in which p is the symbol.
 TOGETHER = "numbers"
-"""Name of a dictionary of values, for files in which p is the symbol."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """A problem of the user.
+    """A problem of the user."""
 
-    Attributes:
-        name: name of the problem in its file.
-        problem: the problem with its defaults.
-        numbers: arguments of the solve in the file, named as those of nlpsol.
-        answer: a point in the file to be judged; None without one.
-        stated: the optimal control problem behind the problem; None without one.
-    """
-
-    name: str
+    name: str  # of the problem in its file
     problem: Problem
-    numbers: dict[str, Any] = field(default_factory=dict)
-    answer: Any = None
-    stated: Any = None
+    numbers: dict[str, Any] = field(default_factory=dict)  # arguments of nlpsol in the file
+    answer: Any = None  # a point in the file to be judged
+    stated: Any = None  # the optimal control problem behind the problem
 
 
 def read(place: str) -> Own:
     """Read ``FILE.nl``, ``FILE.py``, ``FILE.py:NAME`` or ``MODULE:NAME``.
 
-    NAME is a variable or a function without arguments. Its value is a Problem, CasADi's dictionary,
-    a ca.Opti, a solver of nlpsol, an optimal control problem, or a tuple of one of these and a
-    dictionary of values; an optimal control problem takes those of its ``solve``. The dictionary
-    may also be the variable ``numbers``. Beside CasADi's dictionary or a solver the variables x0,
-    p, lbx, … are read.
+    NAME is a variable or a function without arguments: a problem of any kind, or a tuple of it and
+    a dictionary of values.
     """
     if place.endswith(".nl"):
         if not Path(place).is_file():
@@ -71,6 +60,7 @@ def read(place: str) -> Own:
         return _controlled(name, statement, numbers, namespace.get(ANSWER))
     problem, values = _problem(statement, place, name)
     if isinstance(statement, Mapping | NlpSolver):
+        # Beside CasADi's dictionary or a solver the variables x0, p, lbx, … are read.
         numbers = {**numbers_beside(namespace), **numbers}
     for word in numbers:
         if word not in NUMBERS:
@@ -118,15 +108,13 @@ def lacking_named(name: str) -> Iterator[None]:
 
 
 def stated_at(place: str, names: Sequence[str]) -> tuple[str, Any, Mapping[str, Any]]:
-    """Name and value of ``FILE.py:NAME`` or ``MODULE:NAME``, and the variables beside it.
-
-    A function is called. Without NAME the first of ``names`` in the file is read.
-    """
+    """Name and value of ``FILE.py:NAME`` or ``MODULE:NAME``, and the variables beside it."""
     where, colon, name = place.rpartition(":")
     if not colon or name.endswith(".py"):  # a path may contain a colon
         where, name = place, ""
     with _raising(where):
         namespace = vars(module_at(where))
+    # Without NAME the first of these names in the file is read.
     name = name or next((known for known in names if known in namespace), "")
     if name not in namespace:
         raise InputError(_not_stated(where, name, names, namespace))
@@ -170,15 +158,7 @@ def _raising(label: str) -> Iterator[None]:
 
 
 def module_at(where: str) -> ModuleType:
-    """Import a module by its name, or from a file.
-
-    A module remains in ``sys.modules``: a problem may call its ``ca.Callback``, which nothing else
-    keeps, and a dataclass looks its module up. The module of a file has a name of its own there,
-    since a user's ``queue.py`` must not replace Python's.
-
-    Raises:
-        InputError: without such a module. Exceptions of the module itself are passed on.
-    """
+    """Import a module by its name, or from a file; raises InputError without such a module."""
     path = Path(where)
     if path.suffix != ".py":
         try:
@@ -191,6 +171,8 @@ def module_at(where: str) -> ModuleType:
             sys.path.remove("")
     if not path.is_file():
         raise InputError(f"there is no file {where}")
+    # A module stays in sys.modules: nothing else keeps its ca.Callback, and a dataclass looks it
+    # up. The name is its own, since a user's queue.py must not replace Python's.
     name = f"casadi_hybrid_file_{path.stem.replace('.', '_')}"
     while name in sys.modules:
         name += "_"
@@ -238,6 +220,7 @@ def _problem(statement: Any, place: str, name: str) -> tuple[Problem, dict[str, 
 
 
 def _of_opti(opti: ca.Opti, name: str) -> tuple[Problem, dict[str, Any]]:
+    # opti.debug has values before a solve.
     nlp = {"x": opti.x, "f": opti.f, "p": opti.p}
     value, start = opti.debug.value, opti.initial()
     numbers = {"x0": value(opti.x, start)}

@@ -27,13 +27,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "doctor": ("doctor", "doctor --json"),
     "export": ("export rocket.py:plan --out c", "export rocket.py --out c --warm-only"),
 }
+# Commands in the order of the help.
 GROUPS = {
     "use": ("run", "new", "export"),
     "check": ("verify",),
     "the paper": ("reproduce", "study", "claims"),
     "this machine": ("doctor",),
 }
-"""Commands in the order of the help."""
 
 
 class Formatter(argparse.HelpFormatter):

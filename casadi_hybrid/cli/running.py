@@ -76,11 +76,7 @@ def run_file(path: Path, output: Path, options: Sequence[str] = ()) -> int:
 
 
 def scenario_path(name: str, folder: Path) -> Path:
-    """File of a scenario.
-
-    Raises:
-        InputError: for an unknown name, with a similar one.
-    """
+    """File of a scenario; raises InputError for an unknown name, with a similar one."""
     names = scenario_summaries(folder)
     if name not in names:
         raise InputError(f"no scenario {name!r} in {folder}{suggest(name, names)}")

@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         return REJECTED
     if report.accepted:
         return ACCEPTED
+    # A KKT point by the solver that the verifier rejects is a fault, another point is no solution.
     return REJECTED if result.point is PointStatus.KKT_POINT else UNSOLVED
 
 
@@ -85,6 +86,7 @@ def _plain(result: Result) -> dict[str, Any]:
 def _judged(user: Own, answer: Any, arguments: argparse.Namespace) -> Report:
     numbers = {k: v for k, v in user.numbers.items() if not k.startswith("lam_")}
     start = user.problem.numbers(numbers.pop("x0", None), numbers.get("p")).x0
+    # x0 lets IPOPT run from the start of the solve too.
     numbers |= {"x0": start, "tol": arguments.tol or 1e-6, "ipopt": not arguments.no_ipopt}
     return verify(user.stated or user.problem, answer, **numbers)
 

@@ -17,21 +17,16 @@ _KINDS: dict[str, Any] = {
     "casadi_int": ct.c_longlong,
     "unsigned long long": ct.c_ulonglong,
 }
+# Names of types of functions.
 _CALLBACKS = "hybrid_first", "hybrid_second", "hybrid_job", "hybrid_pair", "blocks_part"
-"""Names of types of functions."""
+# The headers have no nested structures and one declaration a line: patterns read them.
 _STRUCTURE = re.compile(r"typedef struct(?: \w+)? \{([^{}]*)\} (\w+);")
 _FUNCTION = re.compile(r"^([a-z][\w ]*?)(\**)\b((?:hybrid|blocks)_\w+)\(([^()]*)\);", re.MULTILINE)
 _FIELDS = re.compile(r"(?:const |struct |signed )*((?:unsigned )?(?:long long|\w+)) ?([^;]*);")
 
 
 class Headers:
-    """Declarations of some headers; types and constants are attributes by their names.
-
-    All pointers are ``c_void_p``.
-
-    Args:
-        *texts: contents of the headers.
-    """
+    """Declarations of some headers; types and constants are attributes by their names."""
 
     def __init__(self, *texts: str) -> None:
         text = without_comments("\n".join(texts))
@@ -56,7 +51,9 @@ class Headers:
         for type_name, declared in _FIELDS.findall(self._structures[name]):
             for declarator in declared.split(","):
                 field, *sizes = re.findall(r"\w+", declarator)
+                # All pointers are c_void_p: callers pass addresses of arrays.
                 kind = ct.c_void_p if "*" in declarator else getattr(self, type_name)
+                # C's a[2][3] is two arrays of three: the last size is applied first.
                 for size in reversed(sizes):
                     kind = kind * int(size if size.isdigit() else getattr(self, size))
                 fields.append((field, kind))
@@ -67,7 +64,9 @@ class Headers:
         """Declare the types of a library's functions; return the library."""
         for returned, pointer, name, parameters in self._functions:
             function = getattr(library, name, None)
+            # A header may declare functions that another library has.
             if function is not None:
+                # ctypes takes int for an undeclared result, and cuts addresses to 32 bits.
                 function.restype = ct.c_void_p if pointer else getattr(self, returned.strip())
                 declared = () if parameters == "void" else parameters.split(",")
                 function.argtypes = [self._type_of(parameter.strip()) for parameter in declared]
@@ -77,5 +76,5 @@ class Headers:
         return ct.c_void_p if "*" in parameter else getattr(self, parameter.rpartition(" ")[0])
 
 
+# Declarations of the core and of its adapter.
 C = Headers.of("src/ldl.h", "src/hybrid.h", "binding/adapter/adapter.h", "binding/adapter/graph.h")
-"""Declarations of the core and of its adapter."""

@@ -15,22 +15,18 @@ from casadi_hybrid.utils.lock import Lock
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _FOLDER = os.path.join(_PACKAGE, "_lib")
+# Folders of the package with C sources.
 SOURCES = "core/src", "core/binding/adapter", "core/evaluation/c", "solver/nlpsol/stored"
-"""Folders of the package with C sources."""
+# Version of the interface; a core with another one is refused.
 INTERFACE = C.HYBRID_INTERFACE_VERSION
-"""Version of the interface; a core with another one is refused."""
 _loading = Lock()
 
 
 def load(name: str) -> ctypes.CDLL:
-    """Load a library: of two versions the one for more of this processor's instructions.
-
-    In a checkout the libraries are compiled again after a change of their sources.
-
-    Raises:
-        BuildError: if the library is missing or cannot be loaded.
-    """
+    """Load a library, the version for most of this processor's instructions; raises BuildError."""
+    # In a checkout the libraries are compiled again after a change of their sources.
     fault = _brought_up_to_date()
+    # Level 3 of x86-64 has AVX2 and FMA. Both versions give the same bits.
     levels = (".v3", "") if name == "hybrid" and _level() >= 3 else ("",)
     paths = [os.path.join(_FOLDER, f"{name}{level}{suffix()}") for level in levels]
     path = next(filter(os.path.isfile, paths), None)
@@ -69,6 +65,7 @@ def _brought_up_to_date() -> str:
 
     done = subprocess.run([sys.executable, hook], capture_output=True, text=True, check=False)
     fault = done.stderr.strip()
+    # Without an older library load() reports the fault.
     if done.returncode and compiled:
         warnings.warn(
             f"the C sources in {_PACKAGE} have changed, and the libraries in {_FOLDER} are those "
@@ -83,6 +80,7 @@ def _brought_up_to_date() -> str:
 def _core() -> ctypes.CDLL:
     loaded = C.declare(load("hybrid"))
     version = getattr(loaded, "hybrid_interface_version", lambda: None)()
+    # An older build has structures with other fields, which C would misread.
     if version != INTERFACE:
         raise BuildError(
             f"{loaded._name} has interface {version}, and this package calls interface "
@@ -92,12 +90,9 @@ def _core() -> ctypes.CDLL:
 
 
 def engine() -> ctypes.CDLL:
-    """Load the core in C once a process; several threads may call this at once.
-
-    Raises:
-        BuildError: if it cannot be loaded, or has another interface.
-    """
+    """Load the core in C once a process, from any thread; raises BuildError."""
     try:
+        # functools.cache may run a function twice in two threads, hence the lock.
         with _loading.held:
             return _core()
     except BuildError as error:

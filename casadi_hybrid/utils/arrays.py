@@ -45,11 +45,9 @@ def address(array: NDArray[Any]) -> int:
 
 
 def memory_of(size: int, dtype: Any) -> NDArray[Any]:
-    """Uninitialized array that allocates its pages at the first write.
-
-    On Linux NumPy requests large pages above 4 MB. A partly used array then needs more memory, and
-    clearing it takes longer than large pages save in a solve.
-    """
+    """Uninitialized array whose pages are allocated at the first write."""
+    # On Linux NumPy requests large pages above 4 MB. A partly used array then needs more memory,
+    # and clearing it takes longer than large pages save in a solve.
     length = size * np.dtype(dtype).itemsize
     if sys.platform != "linux" or length < 1 << 22:
         return np.empty(size, dtype)
@@ -68,10 +66,8 @@ def without_repetition(numbers: NDArray[Whole]) -> NDArray[Whole]:
 
 
 def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Sorted distinct numbers, and the index of each number among them.
-
-    The same as ``numpy.unique`` with ``return_inverse``, without its overhead.
-    """
+    """Sorted distinct numbers, and the index of each number among them."""
+    # The same as numpy.unique with return_inverse, without its overhead.
     order = numbers.argsort(kind="stable")
     increasing = numbers[order]
     first = np.ones(numbers.size, dtype=bool)
@@ -82,11 +78,8 @@ def distinct(numbers: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.in
 
 
 def changed(old: Made, **fields: Any) -> Made:
-    """``dataclasses.replace`` without its checks, for objects replaced in every step.
-
-    Only for dataclasses without slots and without fields computed at creation. Cached properties
-    are copied.
-    """
+    """``dataclasses.replace`` without its checks, for objects replaced in every step."""
+    # For dataclasses without slots and computed fields. Cached properties are copied.
     new = object.__new__(type(old))
     new.__dict__.update(old.__dict__, **fields)
     return new

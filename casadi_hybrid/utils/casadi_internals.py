@@ -22,6 +22,7 @@ from typing import Any
 import casadi as ca
 
 _NUMBER = ct.sizeof(ct.c_double)
+# casadi::_function_buffer_eval(void*), and methods of casadi::Function for a long long.
 _EVALUATION = "_ZN6casadi21_function_buffer_evalEPv"
 _METHODS = (
     "_ZNK6casadi8Function14instruction_idEx",
@@ -31,6 +32,7 @@ _METHODS = (
 )
 _RELEASE = "_ZdlPv"  # operator delete
 _pointer_of_capsule = ct.pythonapi.PyCapsule_GetPointer
+# ctypes takes int for an undeclared result, and cuts addresses to 32 bits.
 _pointer_of_capsule.restype, _pointer_of_capsule.argtypes = c_void_p, [ct.py_object, ct.c_char_p]
 
 
@@ -47,15 +49,13 @@ class MatrixData(ct.Structure):
 
 @cache
 def is_known() -> bool:
-    """True if test matrices have the layout of :class:`MatrixData`.
-
-    Equal patterns must be one object, and different ones not: C compares shapes by the pattern.
-    """
+    """True if test matrices have the layout of :class:`MatrixData`."""
     column, other = ca.DM([1.5, -2.0, 3.25]), ca.DM([[4.0], [0.5], [6.0]])
     sparse = ca.DM(ca.Sparsity.triplet(4, 1, [0, 1, 3], [0, 0, 0]), [7.0, 8.0, 9.5])
     matrices = [column, other, column.T, sparse, ca.DM([1.0, 2.0]), ca.DM(0.25)]
     try:
         patterns = [MatrixData.of(matrix).pattern for matrix in matrices]
+        # C compares shapes by the pattern: equal ones must be one object, different ones not.
         alike = [pattern == patterns[0] for pattern in patterns]
         return alike == [True, True, *[False] * 4] and all(map(_is_read, matrices))
     except (AttributeError, TypeError, ValueError):
@@ -65,6 +65,7 @@ def is_known() -> bool:
 def _is_read(matrix: ca.DM) -> bool:
     """True if a matrix has its numbers at the expected place; other memory is not read."""
     data, count = MatrixData.of(matrix), matrix.nnz()
+    # Pointers are checked before memory is read: another layout must not crash here.
     if data.begin is None or data.end != data.begin + count * _NUMBER or data.room < data.end:
         return False
     numbers = (ct.c_double * count).from_address(data.begin)

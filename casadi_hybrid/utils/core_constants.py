@@ -8,6 +8,7 @@ from typing import Any
 
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "core", "src")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+# Members of an enum, `NAME = 3`, and macros, `NAME 3`; no expressions.
 _NUMBER = re.compile(r"\b(HYBRID_\w+)(?: = | )(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?![\w.])")
 
 
@@ -29,5 +30,5 @@ def _read(name: str) -> dict[str, Any]:
         return numbers_in(without_comments(file.read()))
 
 
+# Constants of the core by their names in C.
 CORE = {**_read("constants.h"), **_read("driver/phases.h")}
-"""Constants of the core by their names in C."""

@@ -25,6 +25,7 @@ def in_a_sentence(error: Exception) -> str:
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line outside of this package."""
     depth, frame = 2, sys._getframe(1)
+    # functools lies between a cached property and its caller.
     skipped = __name__.partition(".")[0], "functools"
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(skipped):
         depth, frame = depth + 1, frame.f_back
@@ -74,6 +75,7 @@ class EvaluationError(ArithmeticError):
         where = f" in its entry {self.entry}" if self.entry else ""
         return f"{self.function} {fault}{where}{self.place and f', at {self.place}'}"
 
+    # By default exceptions are pickled by their message, which is no argument of this class.
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.function, self.entry, self.value, self.place, self.x, self.raised)
         return type(self), parts
@@ -141,11 +143,9 @@ class Interrupted(KeyboardInterrupt):
         super().__init__(message)
 
 
+# Like Ctrl-C, a deadline skips all fallbacks and carries the best point.
 class OutOfTimeError(Interrupted):
-    """A solve was ended before an evaluation after its deadline.
-
-    Like Ctrl-C, it skips all fallbacks and carries the best point. It never leaves the package.
-    """
+    """A solve was ended before an evaluation after its deadline; it never leaves the package."""
 
 
 class InterruptedInside(Interrupted, RuntimeError):

@@ -19,20 +19,15 @@ Matrix = NDArray[np.float64]
 
 
 def as_vector(value: Any, size: int, name: str) -> Vector:
-    """Return ``value`` as a fresh finite float vector of length ``size``.
-
-    A single number is repeated. A list of one number is refused for several entries, although
-    CasADi repeats it: the other entries were probably forgotten.
-
-    Raises:
-        InputError: for symbols, text, a wrong length, NaN or Inf; the message names ``name``.
-    """
+    """Return ``value`` as a fresh finite float vector; raises InputError that has the name."""
     return _finite(sized(value, size, name), name)
 
 
 def sized(value: Any, size: int, name: str) -> Vector:
     """Like :func:`as_vector`, but NaN and Inf are accepted."""
     array = real_array(value, name)
+    # One number is repeated. A list of one is refused for several entries, although CasADi repeats
+    # it: the others were probably forgotten.
     if array.size == 1 and size > 1 and not (array.ndim == 1 and isinstance(value, _LISTS)):
         array = np.full(size, array.item())
     if array.size != size or (size > 1 and max(array.shape) != size):
@@ -40,15 +35,12 @@ def sized(value: Any, size: int, name: str) -> Vector:
             f"{name} has shape {np.shape(array)} but {size} number(s) are needed; "
             "give one number per entry, or a single number for all"
         )
+    # A copy: the caller may change its array.
     return np.array(array, dtype=np.float64).reshape(size)
 
 
 def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
-    """Return ``value`` as a finite float matrix; a single number c stands for c·I.
-
-    Raises:
-        InputError: for anything that is not a finite matrix of that shape.
-    """
+    """Return ``value`` as a finite float matrix; a single number c stands for c·I."""
     array = real_array(value, name)
     if array.ndim == 0:
         if shape[0] != shape[1]:
@@ -62,6 +54,7 @@ def as_matrix(value: Any, shape: tuple[int, int], name: str) -> Matrix:
 def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
     """Return ``value`` as a finite positive float, or zero if allowed."""
     try:
+        # float() takes text, and True as 1.
         number = nan if isinstance(value, str | bytes | bool) else float(value)
     except (TypeError, ValueError, RuntimeError):
         number = nan
@@ -109,17 +102,12 @@ def count(value: Any, name: str, *, at_least: int = 0) -> int:
 def real_array(value: Any, name: str) -> NDArray[np.float64]:
     """Convert numbers of any type known to CasADi or NumPy to a float array of their shape.
 
-    Accepted are sparse ``DM`` (with zeros filled in), structures of ``casadi.tools`` and other
-    objects with ``__DM__``, arrays of integers, booleans or objects, and columns and tables of
-    pandas.
-
-    Raises:
-        InputError: for symbols, text, complex numbers, a masked or missing entry; the message
-            names ``name``, and the entry if possible.
+    Raises InputError for symbols, text, complex numbers, or a masked or missing entry.
     """
     if isinstance(value, ca.SX | ca.MX) or hasattr(value, "__SX__") or hasattr(value, "__MX__"):
         raise InputError(f"{name} is a CasADi symbol; numbers are needed here")
     if hasattr(value, "__DM__"):
+        # Structures of casadi.tools have it.
         value = value.__DM__()
     # No masked array exists before numpy.ma is imported; importing it here would take time.
     masks = "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)

@@ -13,12 +13,7 @@ from typing import Any
 
 
 class LateModule:
-    """A module imported at the first access to one of its names, which then become attributes.
-
-    Args:
-        name: dotted name of the module.
-        lacking: message if the module is not installed.
-    """
+    """A module imported at the first access to one of its names, which then become attributes."""
 
     def __init__(self, name: str, lacking: str = "") -> None:
         self._module, self._lacking = name, lacking
@@ -29,6 +24,7 @@ class LateModule:
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(self._lacking or str(error)) from None
         value = getattr(module, name)
+        # __getattr__ is called for missing names only: later accesses cost nothing more.
         setattr(self, name, value)
         return value
 
@@ -36,12 +32,8 @@ class LateModule:
 def late_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package with late names (PEP 562).
-
-    Args:
-        package: ``__name__`` of the package.
-        homes: late names, separated by blanks, by the module of the package that defines them.
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package with late names (PEP 562)."""
+    # homes has names, separated by blanks, by the module of the package that defines them.
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:

@@ -7,14 +7,9 @@ import threading
 
 
 class Lock:
-    """A lock that a forked child replaces by a new, free one.
+    """A lock that a forked child replaces by a new, free one."""
 
-    Otherwise a child forked while another thread holds the lock would wait for ever.
-
-    Attributes:
-        held: lock of this process, for ``with``.
-    """
-
+    # Else a child forked while another thread holds the lock would wait for ever.
     held: threading.Lock
 
     def __init__(self) -> None:

@@ -13,20 +13,14 @@ from casadi_hybrid.utils.casadi_internals import MatrixData, is_known
 
 
 class Buffered:
-    """A function with CasADi's buffer, which makes a call ten times faster.
-
-    Not shareable between threads.
-
-    Attributes:
-        buffer: buffer of CasADi; ``evaluate`` calls the function with it.
-        inputs: nonzeros of the inputs.
-        out: nonzeros of all outputs, one after another; ``parts`` are their slices.
-    """
+    """Function with CasADi's buffer, ten times faster to call; not shareable between threads."""
 
     def __init__(self, function: ca.Function) -> None:
+        # The buffer has addresses alone: function and arrays must live as long.
         self.buffer, self.evaluate = function.buffer()
-        self.inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]
+        self.inputs = [np.zeros(function.nnz_in(i)) for i in range(function.n_in())]  # nonzeros
         ends = accumulate((function.nnz_out(i) for i in range(function.n_out())), initial=0)
+        # Nonzeros of the outputs lie one after another.
         self.parts = [slice(*ends_of_part) for ends_of_part in pairwise(ends)]
         self.out = np.zeros(function.nnz_out())
         for i, array in enumerate(self.inputs):
@@ -48,4 +42,5 @@ def array_of(matrix: ca.DM) -> NDArray[np.float64]:
         return np.asarray(matrix.full())
     rows, columns = matrix.shape
     entries = (ct.c_double * (rows * columns)).from_address(MatrixData.of(matrix).begin)
+    # CasADi stores columns. np.array copies, since the matrix may be gone before the array.
     return np.ascontiguousarray(np.array(entries).reshape(columns, rows).T)

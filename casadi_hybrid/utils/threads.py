@@ -19,13 +19,8 @@ def share_out(
 ) -> None:
     """Give each item to the first free worker; the first worker runs in the calling thread.
 
-    Args:
-        items: arguments of the workers.
-        workers: functions of one item, each with a thread of its own.
-        ended: set at the first exception or at Ctrl-C, for workers that poll it.
-
-    Raises:
-        BaseException: the first exception of a worker, or Ctrl-C, after the end of all threads.
+    The first exception of a worker, or Ctrl-C, is raised after the end of all threads. Workers may
+    poll ``ended`` to end sooner.
     """
     waiting, raised = iter(items), list[BaseException]()
     halt = threading.Event() if ended is None else ended
@@ -38,6 +33,7 @@ def share_out(
             halt.set()
 
     def work(worker: Callable[[Item], None]) -> None:
+        # Iterators of lists and ranges are safe between threads, generators are not.
         while not halt.is_set() and (item := next(waiting, None)) is not None:
             worker(item)
 

@@ -94,6 +94,7 @@ def verify(
     if stated is not None:
         problem = stated.problem
         given = {name: value for name, value in arguments.items() if value is not None}
+        # A given argument replaces the statement's own.
         arguments = {**stated.numbers, **given}
     problem = read_problem(problem, constraint_names, variable_names)
     candidate = read_candidate(problem, answer, arguments, multipliers)

@@ -31,6 +31,7 @@ from casadi_hybrid.verify.first_order.rows import Indices
 from casadi_hybrid.verify.point import read_problem
 
 Warm = tuple[Vector, Vector] | None
+# First penalty ρ, its factor, and how often it is raised.
 RHO = 10.0
 RAISE = 10.0
 RAISES = 6
@@ -49,6 +50,7 @@ COLD: dict[str, Any] = {
     "print_level": 0,
     "sb": "yes",
 }
+# IPOPT moves a start off its bounds by these; a warm start is to stay.
 PUSHES = "bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac", "mult_bound_push"
 WARM = {f"warm_start_{name}": 1e-10 for name in PUSHES} | {
     "warm_start_init_point": "yes",
@@ -104,6 +106,7 @@ class IpoptRun:
         """The larger scaled first-order residual; infinite without one."""
         if self.conditions is None:
             return np.inf
+        # The first two are feasibility and stationarity.
         merit = max(measure.scaled for measure in self.conditions.residuals[:2])
         return merit if np.isfinite(merit) else np.inf
 
@@ -118,17 +121,15 @@ def run_ipopt(
 
 
 def ask_ipopt(instance: Instance, x0: Vector, warm: Warm = None) -> IpoptRun:
-    """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution.
-
-    The elastic form follows if IPOPT rejects the plain one (more equations than variables), or if
-    the plain answer is no KKT point; the better answer is returned.
-    """
+    """Run IPOPT from a start; (lam_x, lam_g) make it a warm start from a supposed solution."""
     equations = np.flatnonzero(instance.bounds.lbg == instance.bounds.ubg)
     plain = None
+    # IPOPT rejects more equations than variables; then only the elastic form is left.
     if equations.size <= x0.size:
         plain = _run(instance, equations[:0], x0, warm)
         if plain.merit <= SOLVED or equations.size == 0:
             return plain
+    # The elastic form may succeed if the plain answer is no KKT point: the better one counts.
     elastic = _run(instance, equations, x0, warm)
     if plain is None:
         return elastic
@@ -168,10 +169,11 @@ def _run(instance: Instance, elastic: Indices, x0: Vector, warm: Warm) -> IpoptR
         "ubg": bounds.ubg,
         "lam_g0": lam_g,
     }
+    # The L1 penalty is exact for ρ > ‖λ‖_∞ (Nocedal and Wright, theorem 17.3).
     weight = max(RHO, 2 * float(np.abs(lam).max(initial=0.0)))
     elapsed = 0.0
     for raises in range(RAISES + 1):
-        # By stationarity in s±, CasADi's multiplier of s± ≥ 0 is λ ∓ ρ ≤ 0.
+        # From ρ ∓ λ + lam = 0, CasADi's multiplier of s± ≥ 0 is ±λ − ρ ≤ 0.
         lam_x0 = np.concatenate((lam_x, lam - weight, -lam - weight))
         began = time.perf_counter()
         answer = solver(p=np.append(parameters, weight), lam_x0=lam_x0, **arguments)

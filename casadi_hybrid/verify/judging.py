@@ -35,6 +35,7 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
     multipliers.setflags(write=False)
     active = find_active(rows, multipliers, tol)
     qualification = qualify(faces, active)
+    # Multipliers that are not unique differ without a fault.
     if given is not None and qualification.licq:
         given = replace(given, distance=float(np.abs(given.multipliers - multipliers).max()))
     lam_x, lam_g = multipliers[:n], multipliers[n:]
@@ -47,12 +48,14 @@ def judge(instance: Instance, candidate: Candidate, *, ipopt: bool) -> Report:
         **first.residuals._asdict(),
         **qualification._asdict(),
     )
+    # The second order has a meaning at KKT points alone.
     if instance.within(*first.residuals):
         second = judged_with_near_limits(faces, first, active, qualification.licq)
         facts = replace(facts, second=second)
     elif not instance.within(first.residuals.feasibility):
         facts = replace(facts, violation=violation_slope(rows, tol))
     if ipopt:
+        # With the fitted multipliers a solution is where IPOPT starts and stops.
         run = ask_ipopt(instance, x, (lam_x, lam_g))
         facts = replace(facts, restart=_compare(facts, instance, multipliers, run))
     if ipopt and candidate.x0 is not None:
@@ -69,6 +72,7 @@ def _compare(facts: Report, instance: Instance, multipliers: Vector, run: IpoptR
     multiplier_difference = None
     if run.conditions is None:
         relation = Relation.NO_RUN
+    # f determines a minimum to √tol only: it changes by the square of a small step.
     elif distance <= float(np.sqrt(tol)) * max(1.0, float(np.abs(x).max())):
         relation = Relation.SAME_POINT
         if facts.licq:

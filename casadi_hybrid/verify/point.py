@@ -21,13 +21,7 @@ def read_problem(
     constraint_names: Sequence[str] | None = None,
     variable_names: Sequence[str] | None = None,
 ) -> Problem:
-    """Read a :class:`~casadi_hybrid.Problem` or CasADi's dictionary.
-
-    CasADi's derivatives replace derivatives that the user gave for the solve.
-
-    Raises:
-        InputError: for anything else, or an entry that does not fit.
-    """
+    """Read a Problem or CasADi's dictionary; raises InputError for anything else."""
     if isinstance(problem, Mapping):
         return Problem.from_nlp(
             problem, constraint_names=constraint_names, variable_names=variable_names
@@ -37,52 +31,37 @@ def read_problem(
             "problem must be a Problem or a dictionary with 'x', 'f', 'g', got "
             f"{type(problem).__name__}"
         )
+    # CasADi's derivatives replace those that the user gave for the solve.
     return problem.renamed(constraint_names, variable_names).exact()
 
 
 @dataclass(frozen=True, eq=False)
 class Stated:
-    """The nonlinear program of a larger problem, such as an optimal control problem.
-
-    ``numbers`` are ``x0``, ``p`` and the bounds of its solve; ``exceeded`` maps (x, p) to sentences
-    on limits that are exceeded at points without a row of the program.
-    """
+    """The nonlinear program of a larger problem, such as an optimal control problem."""
 
     problem: Problem
+    # x0, p and the bounds of its solve.
     numbers: Mapping[str, Any]
+    # (x, p) → sentences on limits that are exceeded at points without a row of the program.
     exceeded: Callable[[Vector, Vector], Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A point to judge; NaN or Inf in x and the multipliers are judged, not refused.
-
-    Attributes:
-        multipliers: (lam_x, lam_g) of the answer, lam_x None if it is missing; None without lam_g.
-        bounds: bounds of this instance.
-        x0: start of the solve, None if it is not known.
-    """
+    """A point to judge; NaN or Inf in x and the multipliers are judged, not refused."""
 
     x: Vector
+    # (lam_x, lam_g) of the answer, lam_x None if it is missing; None without lam_g.
     multipliers: tuple[Vector | None, Vector] | None
     p: Vector
     bounds: Bounds
-    x0: Vector | None
+    x0: Vector | None  # start of the solve, if it is known
 
 
 def read_candidate(
     problem: Problem, answer: Any, given: Mapping[str, Any], multipliers: Any
 ) -> Candidate:
-    """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers.
-
-    Args:
-        given: x0, p, lbx, ubx, lbg and ubg; None is replaced from a result that has it, else from
-            the problem.
-        multipliers: lam_g in place of the answer's; lam_x is then chosen for stationarity.
-
-    Raises:
-        InputError: for a wrong shape or a wrong type, naming the argument.
-    """
+    """Read a result, the answer of ``nlpsol``, an object with x, lam_x, lam_g, or plain numbers."""
     n, m, result = problem.n, problem.m, None
     label, parts = "answer", {"x": answer}
     if isinstance(answer, Mapping):
@@ -96,6 +75,7 @@ def read_candidate(
         names = ("x", "lam_x", "lam_g")
         label, parts, result = "answer.x", {k: getattr(answer, k, None) for k in names}, answer
     x, lam_x, lam_g = sized(parts["x"], n, label), parts.get("lam_x"), parts.get("lam_g")
+    # An argument counts first, then the result, then the problem.
     numbers = {name: getattr(result, name, None) for name in ("x0", "p")}
     numbers |= {name: value for name, value in given.items() if value is not None}
     if given["p"] is not None:
@@ -108,6 +88,7 @@ def read_candidate(
         bounds = replace(known, **{k: v for k, v in vars(bounds).items() if given[k] is not None})
     pair: tuple[Vector | None, Vector] | None = None
     if multipliers is not None:
+        # lam_x is then chosen for stationarity.
         pair = None, sized(multipliers, m, "multipliers")
     elif lam_g is not None or (lam_x is not None and m == 0):
         lam_g = sized(lam_g, m, "lam_g of the answer") if m else np.zeros(0)

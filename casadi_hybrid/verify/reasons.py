@@ -59,6 +59,7 @@ def _first_order(facts: Report, faces: Faces, first: FirstOrder) -> Reasons:
         excess = _above(feasibility, instance)
         yield Rejection.INFEASIBLE, f"{relation} is violated by {excess}."
     if facts.violation is not None and facts.violation.stationary:
+        # Weights for rows whose gradients have size one.
         weights = np.abs(facts.violation.weights * rows.sizes)
         largest = [i for i in np.argsort(-weights)[:SHOWN] if weights[i] > 1e-3 * weights.max()]
         yield (
@@ -71,6 +72,7 @@ def _first_order(facts: Report, faces: Faces, first: FirstOrder) -> Reasons:
             f"No multipliers make x stationary: the best leave {stationarity.where} with "
             f"|∂L/∂x| = {_above(stationarity, instance)}."
         )
+        # The multiplier of f may be zero: a Fritz John point.
         if instance.within(feasibility) and facts.mfcq is False:
             sentence += (
                 " The active gradients are positively dependent (MFCQ fails), so even a minimizer "
@@ -96,12 +98,14 @@ def _first_order(facts: Report, faces: Faces, first: FirstOrder) -> Reasons:
 
 
 def _given(instance: Instance, given: Given) -> Reasons:
+    # The first residual, feasibility, does not depend on multipliers.
     parts = [
         f"{name.replace('_', ' ')} {_size(measure, instance)} at {measure.where}"
         for name, measure in list(given.residuals._asdict().items())[1:]
         if not instance.within(measure)
     ]
     text = f"The given multipliers leave {', '.join(parts)}"
+    # Nocedal and Wright write L = f − λᵀc, so their multipliers have the other sign.
     if parts and instance.within(*given.flipped[1:]):
         yield (
             Rejection.FLIPPED_SIGN,

@@ -200,9 +200,11 @@ class Report:
         head = f"{count} reason{'s' if count > 1 else ''} against this point"
         if self.second is not None and self.accepted:
             head = f"a KKT point within {self.tol:.0e}, and {self.second.verdict.value}"
+        # The note on missing bounds stands with the reasons; all others come last.
         late = [note for note in self.notes if note != UNBOUNDED]
         rows = [("ACCEPTED" if self.accepted else "REJECTED", f"{self.problem}: {head}")]
         rows += [("", text) for text in (*self.reasons, *self.notes) if text not in late]
+        # −0 is printed as 0.
         rows.append(("objective", f"{self.f + 0.0:.10g}"))
         if self.active is not None:
             rows += self._facts(self.active)
@@ -262,6 +264,7 @@ def _plain(value: Any) -> Any:
         return value.name
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    # Before the test for tuples: a named tuple is one.
     elif hasattr(value, "_asdict"):
         value = value._asdict()
     elif is_dataclass(value):

@@ -26,26 +26,21 @@ _PIECES = 8
 
 
 class Rows:
-    """The numbers of many solves, a row of each, laid out as :attr:`Core.numbers`.
+    """Numbers of many solves, a row of each, laid out as :attr:`Core.numbers`.
 
-    Args:
-        numbers: inputs of each solve; outputs are written beside them.
-        sides: working set of each solve to try first, n + m sides; ``with_sides`` marks the solves
-            that have one.
-        places: slices of a row by their names.
-
-    Attributes:
-        called: form of the functions, see :attr:`Core.called`.
-        seen: numbers of the iterates of a share of the solves, by the first of them.
+    ``sides`` has n + m sides of each solve, to try first if ``with_sides`` is 1.
     """
 
     def __init__(
         self, numbers: Vector, sides: Sides, with_sides: Sides, places: Mapping[str, slice]
     ) -> None:
+        # called: form of the functions, see Core.called. C reads the arrays, so they are kept.
         self.called, self._arrays = ("", ""), (numbers, sides, with_sides)
         self._answers = np.zeros(len(numbers), C.hybrid_answer)
+        # Numbers of the iterates of a share, by its first solve.
         self.seen: dict[int, Vector] = {}
         arrays = address(sides), address(with_sides), address(self._answers)
+        # The inputs come first; the outputs begin with x.
         widths = places["x"].start, numbers.shape[1]
         self.data = C.hybrid_rows(address(numbers), *widths, *arrays)
 
@@ -59,6 +54,7 @@ class Rows:
 
     def answer(self, k: int) -> tuple[Any, Vector]:
         """``hybrid_answer`` of solve k, and the numbers of its iterates."""
+        # A share has the iterates of its solves one after the other, `rows` is their number.
         begin = max(first for first in self.seen if first <= k)
         counts = self._answers["rows"][begin : k + 1]
         end = int(counts.sum())
@@ -67,14 +63,8 @@ class Rows:
 
 
 def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threads: int) -> None:
-    """Solve all rows by several threads, a core each; the calling thread is one of them.
-
-    The bits of a row do not depend on the other rows.
-
-    Args:
-        engine: for rows, see :func:`~casadi_hybrid.core.binding.core.engine_of`.
-        bounds: of the first row; rows with bounds of other kinds are not solved.
-    """
+    """Solve all rows with bounds of these kinds by several threads, the calling one among them."""
+    # The bits of a row do not depend on its share: each solve begins anew.
     piece = max(1, len(rows) // (threads * _PIECES))
     begins, cores, ended = range(0, len(rows), piece), list[Core](), threading.Event()
 
@@ -82,15 +72,18 @@ def solve_rows(engine: Engine, bounds: Bounds, limits: Limits, rows: Rows, threa
         end = min(begin + piece, len(rows))
         core.observer.count, core.raised = 0, None
         adapter().hybrid_solve_rows(ct.addressof(core.data), ct.addressof(rows.data), begin, end)
+        # A copy: the core writes its next share over its rows.
         rows.seen[begin] = core.rows[: core.observer.count].copy()
         if core.raised is not None:  # Ctrl-C
             raise core.raised
 
     try:
         for _ in range(min(threads, len(begins))):
+            # A busy core is not handed out again, so each thread gets its own.
             core = engine.core(bounds, limits, repeated=True)
             core.differentiate()
             core.limit(limits)
+            # Threads poll `ended`, since Python raises Ctrl-C in the main thread alone.
             core.busy, core.halted = True, ended.is_set
             cores.append(core)
         share_out(begins, [partial(solve, core) for core in cores], ended)

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 INPUTS = ("x0", "p", "lbx", "ubx", "lbg", "ubg", "lam_x0", "lam_g0")
 OUTPUTS = ("x", "f", "g", "lam_x", "lam_g", "lam_p")
+# Inputs that a solution does not depend on as long as they lead to it.
 STARTS = ("x0", "lam_x0", "lam_g0")
-"""Inputs that a solution does not depend on as long as they lead to it."""
+# Further answers of the core: first derivatives at x and at the start, the start, the last step.
+# Then a point where a function was not defined, and the last iterate at a limit.
 MORE = ("gradient", "J", "gradient0", "J0", "x_start", "step", "x_undefined", "last")
-"""Further answers of the core: first derivatives at x and at the start, the start, the last step, a
-point where a function was not defined, and the last iterate at a limit."""
+# Statuses of a solve that was not begun.
 REFUSED = C.HYBRID_OTHER_SHAPE, C.HYBRID_BAD_NUMBERS, C.HYBRID_OTHER_PATTERN
-"""Statuses of a solve that was not begun."""
+# Sentinels stored in Core.held.
 ELSE, MATRIX = object(), object()
-"""Sentinels stored in :attr:`Core.held`."""
 _ROWS = 256  # iterates for which there is memory at first
 _KINDS = 4  # patterns of bounds whose cores an engine keeps
 _MOST = 2**31 - 1  # largest int of C
@@ -64,33 +64,8 @@ _Ask = ct.CFUNCTYPE(c_int, c_void_p)
 class Core:
     """Memory of one solve at a time for one plan, and the method on it.
 
-    Args:
-        library: the core in C.
-        problem: the problem.
-        plan: of the problem, for one pattern of bounds.
-        limits: tolerances and limits of the solves.
-        evaluate: :func:`trigger`; None if functions may raise, and Python calls them.
-        repeated: True if many solves are to come; else a warm start or the number of evaluations
-            shows it.
-
-    Attributes:
-        plan, limits: the arguments.
-        numbers: all numbers of a solve in one array. ``places`` are its slices by the names of
-            :data:`INPUTS`, :data:`OUTPUTS` and :data:`MORE`, ``parts`` views of them, ``ordered``
-            the views of the inputs.
-        held: for each input the scalar that fills it, None for its default, :data:`MATRIX` if C
-            reads a ``ca.DM``, whose address is in ``matrices``, else :data:`ELSE`.
-        answer: the ``hybrid_answer`` that C writes.
-        rows: numbers of the iterates, ``observer.count`` of them.
-        data: the ``hybrid_adapter`` by which C calls the method, and CasADi reads and writes.
-        called: form of the functions, and a note if they were to be compiled but are not.
-        awaited: machine code that will serve as soon as it is there.
-        sided: True if the last solve had a working set.
-        python: the functions that run Python, if there are any.
-        look: called with each iterate of a solve; None for nothing.
-        busy: True during a solve.
-        halted: asked about every 0.1 s; True ends the solve.
-        raised: the exception that ended the last solve, or None.
+    ``evaluate`` is the address from :func:`trigger`; None if functions may raise, and Python calls
+    them. ``repeated``: many solves are to come; else a warm start or many evaluations show it.
     """
 
     def __init__(
@@ -103,37 +78,47 @@ class Core:
         repeated: bool = False,
     ) -> None:
         data = plan.data
+        # A weak reference: the problem owns its engines, and they own the cores.
         self.plan, self.limits, self._problem = plan, limits, ref(problem)
         self._kept: list[Any] = []
         n, m, n_p, J = data.n_x, data.n_g, data.n_p, data.nnz_J
         sizes_in, sizes_out = (n, n_p, n, n, m, m, n, m), (n, 1, m, n, m, n_p)
         sizes = (*sizes_in, *sizes_out, n, J, n, J, n, n, n, 2 * n + m)
         slices = starmap(slice, pairwise([0, *accumulate(sizes)]))
+        # One array for all numbers: `places` are its slices by name, `parts` views of them.
         self.places = dict(zip(INPUTS + OUTPUTS + MORE, slices, strict=True))
         self.numbers = np.zeros(sum(sizes))
         self.parts = {name: self.numbers[place] for name, place in self.places.items()}
         base = address(self.numbers)
+        # Addresses of the parts; a double has 8 bytes.
         at = {name: base + 8 * place.start for name, place in self.places.items()}
+        # held: for each input the scalar that fills it, None for its default, MATRIX if C reads a
+        # ca.DM at `matrices`, else ELSE.
         self.ordered, self.held = [self.parts[name] for name in INPUTS], [ELSE] * len(INPUTS)
         self.shapes = [part.shape for part in self.ordered]
+        # f is in the answer itself, and lam_p follows from a gradient by CasADi.
         written = set(OUTPUTS + MORE) - {"f", "lam_p"}
         self.answer = C.hybrid_answer(**{name: at[name] for name in written})
         self._numbers = C.hybrid_numbers(**{name: at[name] for name in INPUTS})
         self.python: PythonFunctions | None = None
+        # called: form of the functions, and a note if they were to be compiled but are not.
         self._evaluate, self.called = evaluate, (INTERPRETED, "")
-        self.awaited: Compiled | None = None
+        self.awaited: Compiled | None = None  # machine code that serves as soon as it is there
         self._functions = C.hybrid_functions(now=ct.cast(library.hybrid_now, c_void_p))
         if limits.threads > 1:
+            # Two halves of a factorization at once have the same bits as one after the other.
             self._functions.at_once = ct.cast(library.hybrid_at_once, c_void_p)
         self._unlisted, self._evaluations = False, 0
         self._bind(library, problem, repeated)
         self._limited: Limits | None = None
         self.sided = self.busy = False
+        # Asked about every 0.1 s; True ends the solve.
         self.halted: Callable[[], bool] = bool
-        self.raised: BaseException | None = None
+        self.raised: BaseException | None = None  # exception that ended the last solve
         self.look: Look | None = None
         self.rows = np.empty((_ROWS, C.HYBRID_ROW))
         asking = _asking(self._keep, self._more_rows), _asking(self._keep, self._halt)
+        # ctypes does not keep its callbacks: C would call freed memory.
         self._c_functions: tuple[Any, ...] = _Look(self._see), *asking
         self._at_see, full, interrupted = (ct.cast(f, c_void_p) for f in self._c_functions)
         self.observer = C.hybrid_observer(
@@ -142,6 +127,7 @@ class Core:
         self._functions.observer = ct.addressof(self.observer)
         self.options = options_of(problem, limits)
         size, *room = sizes_by(library.hybrid_solve_memory, 3, data, self.options)
+        # Python owns all memory of a solve. Doubles align it for every structure of C.
         self._room = np.zeros(size // 8 + 2), *map(memory_of, room, (np.float64, np.int32))
         structures = data, self._functions, self._numbers, self.options
         memory, answer = map(address, self._room), ct.addressof(self.answer)
@@ -179,6 +165,7 @@ class Core:
             self.python = PythonFunctions(functions, self._keep)
             self._call_by(self.python.entries)
         if functions.curvature is None:
+            # Without second derivatives the core approximates the Hessian by secants.
             room = np.empty(library.hybrid_secants_doubles(ct.byref(data)))
             secants = C.hybrid_secants(address(room))
             self._kept.append((room, secants))
@@ -187,6 +174,7 @@ class Core:
     def _call_by(self, entries: Iterable[Any], data: Any = None, owner: Any = None) -> None:
         """Let C call these functions with these data; ``owner`` holds the memory behind them."""
         functions = self._functions
+        # `values`: f and g alone, if the first derivatives are finite differences.
         functions.first, functions.second, *values = (ct.cast(f, c_void_p) for f in entries)
         if values:
             functions.values = values[0]
@@ -218,6 +206,7 @@ class Core:
         # The search for repeated parts takes time that other limits may not leave.
         if self._unlisted and problem is not None and limits == self.limits:
             self._evaluations += self.answer.firsts + self.answer.seconds  # of the last solve
+            # Multipliers or a working set tell of a warm start, one of many solves.
             multipliers = self.parts["lam_x0"].any() or self.parts["lam_g0"].any()
             warm = self.sided or multipliers or any(self.matrices[-2:])
             self._unlisted = not warm and self._evaluations < LISTED_AFTER
@@ -232,6 +221,7 @@ class Core:
             self.called = self.called[0], awaited.note or ARRIVED
         self._limited = limits
         data, tolerances = self._numbers, limits.tolerances
+        # C counts in int, and 0 seconds are no limit.
         data.tol, data.max_iter = limits.scaled_tol, min(limits.max_iter, _MOST)
         data.max_time = limits.max_time if limits.max_time < np.inf else 0.0
         data.feasibility, data.stationarity = tolerances.feasibility, tolerances.stationarity
@@ -240,11 +230,7 @@ class Core:
     def solve(
         self, limits: Limits, look: Look | None = None, matrices: bool = False
     ) -> dict[str, ca.DM] | None:
-        """Solve for the inputs; None for a solve that was not begun, see :data:`REFUSED`.
-
-        With ``matrices`` CasADi makes the call: it makes matrices of the outputs, and C reads the
-        inputs from the ``ca.DM`` that :attr:`matrices` point to.
-        """
+        """Solve for the inputs; None for a solve that was not begun, see :data:`REFUSED`."""
         if limits is not self._limited or self._unlisted or self.awaited is not None:
             self.limit(limits)
         if look is not self.look:
@@ -255,6 +241,7 @@ class Core:
         self.observer.count, self.raised, self.busy = 0, None, True
         outputs: dict[str, ca.DM] = {}
         try:
+            # CasADi makes matrices of the outputs; C reads inputs where `matrices` point.
             if matrices:
                 outputs = self.ready.call(self.named)
             else:
@@ -278,9 +265,10 @@ class Core:
     def ready(self) -> ca.Function:
         """The method as a Function of CasADi, to be called with the arguments :attr:`named`."""
         self.differentiate()
+        # Equal patterns are one object in CasADi: these columns stay alive to keep theirs.
         self._columns = [ca.DM.zeros(part.size) for part in self.ordered]
+        # The type whose numbers C reads in place, or None.
         self.matrix_type = ca.DM if is_known() else None
-        """The type whose numbers C reads in place, or None."""
         if self.matrix_type:
             self.data.column[:] = [MatrixData.of(column).pattern for column in self._columns]
         self.named = {"solver": ca.DM(ct.addressof(self.data))}
@@ -293,6 +281,7 @@ class Core:
             return
         buffer, _ = problem.parameter_gradient.buffer()
         for i, name in enumerate(("x", "lam_g", "p")):
+            # No copies: the buffer reads the solution where the core leaves it.
             buffer.set_arg(i, self.parts[name].data)
         buffer.set_res(0, self._slopes.data)
         self._kept.append(buffer)
@@ -317,6 +306,7 @@ class Core:
     def _see(self, _self: Any, view: Any) -> int:
         try:
             seen, n, m = view.contents, self.plan.data.n_x, self.plan.data.n_g
+            # Copies: C writes the next iterate over its arrays.
             row = copied(seen.row, C.HYBRID_ROW).tolist()
             x, lam_x = copied(seen.x, n), copied(seen.lam_x, n)
             g, lam_g = copied(seen.g, m), copied(seen.lam_g, m)
@@ -340,13 +330,11 @@ def _interrupt_in(error: SystemError) -> BaseException:
 
 
 def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] = int) -> Any:
-    """A C function that calls ``act``; 1, after ``keep``, if ``act`` or a signal raises.
+    """C function that calls ``act``: 1, after ``keep``, if ``act`` or a signal raises, else 0."""
 
-    Why a generator: Python runs the handler of a signal as soon as its code is entered, so a plain
-    function would raise before its first line, outside of any ``try``, and ctypes would drop the
-    exception. A generator resumes inside its ``try``.
-    """
-
+    # Why a generator: Python runs the handler of a signal as soon as its code is entered. A plain
+    # function would raise before its first line, outside of any `try`, and ctypes would drop the
+    # exception. A generator resumes inside its `try`.
     def answers() -> Generator[int, Any, None]:
         answer = 0
         while True:
@@ -361,32 +349,25 @@ def _asking(keep: Callable[[BaseException], object], act: Callable[[], object] =
                 answer = 1
 
     generator = answers()
+    # Only a started generator takes a value by send, and is inside its `try`.
     next(generator)
     return _Ask(generator.send)
 
 
 class Engine:
-    """The cores of one problem, for one thread at a time.
-
-    Args:
-        problem: the caller keeps it alive.
-
-    Attributes:
-        library: the core in C.
-        evaluate: :func:`trigger`; None if Python calls the functions.
-        cores: the last ones, the newest first.
-    """
+    """Cores of one problem, for one thread at a time; the caller keeps the problem alive."""
 
     def __init__(self, problem: Problem) -> None:
         self.library, self._problem = engine(), ref(problem)  # the problem owns its engines
         self.evaluate = None if why_not(problem) else trigger()
-        self.cores: list[Core] = []
+        self.cores: list[Core] = []  # the newest first
 
     def core(self, bounds: Bounds, limits: Limits, repeated: bool = False) -> Core:
         """The core for bounds of this pattern; another one while that is in use."""
         problem = self._problem()
         assert problem is not None
         plan = plan_of(self.library, problem, bounds)
+        # Plans have no equality of values: a core fits the very plan that plan_of returns.
         fit = [core for core in self.cores if (core.plan, core.limits) == (plan, limits)]
         core = next((core for core in fit if not core.busy), None)
         if core is None:
@@ -405,10 +386,8 @@ _of_thread = _OfThread()
 
 
 def engine_of(problem: Problem, rows: bool = False) -> Engine:
-    """The engine of this thread for a problem, kept as long as the problem lives.
-
-    Many solves at once, ``rows``, have an engine of their own: they write where a single one reads.
-    """
+    """Engine of this thread for a problem, kept as long as the problem lives."""
+    # Many solves at once write where a single one reads: they have an engine of their own.
     engines = _of_thread.engines[rows]
     return engines.get(problem) or engines.setdefault(problem, Engine(problem))
 

@@ -20,11 +20,7 @@ _describing = Lock()
 
 @cache
 def adapter() -> ct.CDLL:
-    """Load the adapter for Python.
-
-    Raises:
-        BuildError: if it cannot be loaded.
-    """
+    """Load the adapter for Python; raises BuildError."""
     return C.declare(load("hybrid_adapter"))
 
 
@@ -37,6 +33,7 @@ def _for_casadi() -> ca.Importer:
 def function_of(name: str, shapes: Any, options: dict[str, Any] | None = None) -> ca.Function:
     """A function of the adapter as a ``ca.Function`` of these shapes."""
     library, importer = adapter(), _for_casadi()
+    # While CasADi makes the Function it asks for shapes, and a global of the adapter answers.
     with _describing.held:
         library.hybrid_describe(ct.byref(shapes))
         function = ca.external(name, importer, options or {})
@@ -49,15 +46,14 @@ def _gate() -> ca.Function:
     x = ca.MX.sym("x")
     # CasADi refuses to write C for its Newton iteration. This branch is never taken.
     root = ca.rootfinder("casadi_hybrid_solver", "newton", {"x": x, "g": x})
+    # The condition is 1: the first branch.
     branches = ca.Function("number", [x], [x]), ca.Function("other", [x], [root(x0=x)["x"]])
     return ca.Function.if_else("gate", *branches, {"is_diff_in": [False, False]})
 
 
 def without_c(number: float) -> ca.MX:
-    """Return a number as part of a graph that CasADi refuses to compile.
-
-    Generated C would call a solver that exists in this process alone.
-    """
+    """Return a number as part of a graph that CasADi refuses to compile."""
+    # Generated C would call a solver that exists in this process alone.
     return _gate().call([ca.MX(1), ca.MX(number)])[0]
 
 

@@ -29,22 +29,14 @@ Second = ct.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
 class PythonFunctions:
-    """The functions of one problem for one thread.
-
-    Args:
-        functions: of the problem.
-        keep: called with the exception that ends a solve; then nothing more is evaluated.
-
-    Attributes:
-        entries: C functions that the core calls.
-        undefined: the last point where a function was not defined; None if there was none.
-    """
+    """Functions of one problem for one thread, as C calls them; ``keep`` gets an exception."""
 
     def __init__(self, functions: Functions, keep: Callable[[BaseException], None]) -> None:
         self._first, self._keep = Fused(functions.first, functions), keep
         self._functions, self._timed = functions, False
         self.begin(np.inf)
         n, p = map(functions.first.nnz_in, range(2))
+        # A callback made of nothing is a null pointer: C sees that there is no function.
         first, second = First(partial(self._evaluate, self._first, (n, p))), Second()
         if functions.curvature is not None:
             curvature, m = Fused(functions.curvature, functions), functions.curvature.nnz_in(1)
@@ -56,7 +48,7 @@ class PythonFunctions:
 
     def begin(self, seconds: float) -> None:
         """Prepare for a solve that may take ``seconds``."""
-        self.undefined: EvaluationError | None = None
+        self.undefined: EvaluationError | None = None  # at the last such point
         self._defined: Vector | None = None
         self._raises, self._ended = 0, False
         self._until = min(evaluating_until_when(), time.perf_counter() + seconds)
@@ -78,6 +70,7 @@ class PythonFunctions:
             _callbacks.skipped = False
             with evaluating_until(self._until):
                 data = function(*arguments)
+            # NaN of a skipped callback would look like a point where the function is not defined.
             if _callbacks.skipped:
                 raise OutOfTimeError
         except EvaluationError as error:
@@ -101,15 +94,13 @@ class PythonFunctions:
         self._keep(error)
 
     def _ask_again(self, error: EvaluationError, arguments: list[Vector]) -> None:
-        """After several exceptions in a row, evaluate again at the last point that was defined.
-
-        A model that raises outside its domain does not raise there, and a shorter step helps. A
-        broken one raises there too, which ends the solve.
-        """
+        """Evaluate again at the last defined point, after several exceptions in a row."""
         self._raises += 1
         if self._raises % _RAISES or self._defined is None:
             return
         try:
+            # A model that raises outside its domain does not raise there, and a shorter step helps.
+            # A broken one raises there too, which ends the solve.
             self._first(self._defined, arguments[-1])
         except EvaluationError as again:
             if again.raised and not self._is_late():
@@ -124,20 +115,20 @@ _callbacks = threading.local()
 
 
 def time_callbacks(functions: Functions) -> None:
-    """Let callbacks in Python return NaN, unevaluated, when the time of a solve is over.
-
-    CasADi takes all differences of a gradient in one call, during which nothing else reads a clock.
-    """
+    """Let callbacks in Python return NaN, unevaluated, when the time of a solve is over."""
+    # CasADi takes all differences of a gradient in one call: nothing else reads a clock meanwhile.
     nodes = set()
     for function in filter(None, (functions.first, functions.curvature)):
         called = function.find_functions()
         nodes |= {hash(f) for f in called if f.class_name() == "CallbackInternal"}
     # CasADi has no way from its node to the object in Python.
     for value in gc.get_objects() if nodes else ():
+        # type(): isinstance would ask foreign objects, such as proxies, for their __class__.
         if not issubclass(type(value), ca.Callback) or "this" not in vars(value):
             continue
         if ca.Function.__hash__(value) in nodes:
             for name in ("eval", "eval_buffer"):
+                # An attribute of the object comes before the method of its class.
                 vars(value).setdefault(name, partial(_in_time, value, name))
 
 
@@ -145,6 +136,7 @@ def _in_time(callback: ca.Callback, name: str, *arguments: Any) -> Any:
     if time.perf_counter() < evaluating_until_when():
         return getattr(type(callback), name)(callback, *arguments)
     _callbacks.skipped = True
+    # eval returns matrices; eval_buffer writes into memory views, and 0 is its success.
     if name == "eval":
         return [ca.DM(callback.sparsity_out(i), np.nan) for i in range(callback.n_out())]
     for view in arguments[1]:

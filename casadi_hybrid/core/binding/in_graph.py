@@ -24,33 +24,19 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.utils.arrays import address
 from casadi_hybrid.utils.inputs import Vector
 
+# Threads that may be in one solver at once; more wait.
 SLOTS = 256
-"""Threads that may be in one solver at once; more wait."""
 _RECORDS = 32  # threads whose last solve is known
 _Prepare = ct.CFUNCTYPE(c_int, c_int, ct.POINTER(c_void_p))
 
 
 class Pool:
-    """Memory of one solver's solves in graphs: a slot for each that runs at a time.
+    """Memory of one solver's solves in graphs: a slot for each that runs at a time."""
 
-    It lives until the process ends: graphs name it by a number, and CasADi does not report the end
-    of a graph.
-
-    Args:
-        problem, limits: of the solver.
-        columns: sizes of the inputs and of the outputs.
-        warm_starts: True if multipliers are used.
-        no_numbers: returns True for arguments with NaN; raises for other bad arguments.
-
-    Attributes:
-        handle: number by which graphs name it.
-        data: the ``hybrid_pool`` that C reads; its ``calls`` count the solves.
-    """
-
+    # Name of the function that all solvers share.
     name = "hybrid_in_graph"
-    """Name of the function that all solvers share."""
+    # Numbers of directions with derivatives; CasADi combines them for other numbers.
     widths = (1, 2, 4, 8, 16, 32, 64)
-    """Numbers of directions with derivatives; CasADi combines them for other numbers."""
 
     def __init__(
         self,
@@ -62,7 +48,9 @@ class Pool:
         no_numbers: Callable[[list[Vector]], bool],
     ) -> None:
         self._limits = limits
+        # columns: sizes of the inputs and of the outputs.
         self._sizes, self._shapes = columns[0], shapes_of(*columns)
+        # no_numbers: True for arguments with NaN; raises for other bad arguments.
         self._warm_starts, self._no_numbers = warm_starts, no_numbers
         self._slots = (C.hybrid_slot * SLOTS)()
         self._engines = defaultdict[int, Engine](lambda: Engine(problem))  # by slots
@@ -71,6 +59,8 @@ class Pool:
             *(C.hybrid_record(row=address(row)) for row in self._rows)
         )
         self._prepare = _Prepare(self._prepared)
+        # Graphs name the pool by this number, whose 48 bits a double holds exactly. The pool lives
+        # until the process ends, since CasADi does not report the end of a graph.
         self.handle = float(int.from_bytes(os.urandom(6), "little"))
         self.data = C.hybrid_pool(
             handle=self.handle,
@@ -87,12 +77,11 @@ class Pool:
             os.register_at_fork(after_in_child=partial(setattr, self.data, "locked", 0))
 
     def function(self, derivatives: Iterable[ca.Function]) -> ca.Function:
-        """The Function of all solvers in graphs, with the shapes and derivatives of this one.
-
-        The derivatives have CasADi's names, ``fwd1_…`` and ``adj1_…``, for all :attr:`widths`.
-        """
+        """Return the Function of all solvers in graphs, with this one's shapes and derivatives."""
         options = {
+            # The handle has no derivative, and a solution does not depend on its start.
             "is_diff_in": [False, *(name not in STARTS for name in INPUTS)],
+            # CasADi looks for derivatives of its own names, fwd1_… and adj1_…, of all widths.
             "cache": {derivative.name(): derivative for derivative in derivatives},
         }
         adapter().hybrid_attach_pool(ct.byref(self.data))
@@ -100,13 +89,9 @@ class Pool:
         return function_of(self.name, self._shapes, options)
 
     def last(self, after: int, thread: int = 0) -> tuple[int, list[Vector]] | None:
-        """Number and inputs of the last solve after ``after`` calls; None if it is not known.
-
-        Args:
-            after: a number of ``calls``.
-            thread: :func:`threading.get_ident` of the thread that called, 0 for any.
-        """
+        """Number and inputs of the last solve after ``after`` in a thread (0: any), or None."""
         row, pool = np.empty(sum(self._sizes)), ct.addressof(self.data)
+        # C copies the row under its lock: a solve of another thread may take its place.
         number = adapter().hybrid_last_in_graph(pool, after, thread, address(row))
         return (number, np.split(row, np.cumsum(self._sizes)[:-1])) if number else None
 
@@ -127,6 +112,7 @@ class Pool:
     def _fill(self, k: int, bounds: Bounds) -> None:
         """Let a slot point to a core for bounds of these kinds."""
         core = self._engines[k].core(bounds, self._limits, repeated=True)
+        # Python's lock is not held during these solves: no iterate goes to Python.
         core.unobserved(_report)
         core.differentiate()
         core.limit(self._limits)

@@ -38,25 +38,17 @@ _DENSE_LIMIT = 150  # variables and rows up to which the Jacobian's rank is comp
 
 
 class Plan:
-    """The C plan of a problem for one pattern of bounds, with the arrays behind it.
-
-    Args:
-        library: the core.
-        problem: with or without second derivatives.
-        kinds: kinds of the bounds, see :func:`kinds_of`.
-
-    Attributes:
-        data: the ``hybrid_plan`` that C reads.
-        arrays: all arrays that ``data`` points into.
-    """
+    """Plan of a problem in C for one pattern of bounds, see :func:`kinds_of`."""
 
     def __init__(self, library: Any, problem: Problem, kinds: bytes) -> None:
-        self.arrays: list[NDArray[Any]] = []
+        self.arrays: list[NDArray[Any]] = []  # `data` points into them
         functions, first, n_x = problem.functions, problem.functions.first, problem.n
         J, H = functions.entries
         kind_x, kind_g = np.split(np.frombuffer(kinds, np.int8), [n_x])
+        # A variable with lbx = ubx is a number, and one that no function reads stays at its start.
         free = np.flatnonzero((kind_x == OPEN) & functions.used)
         rows = np.flatnonzero(kind_g != ABSENT)
+        # Indices among the kept rows, not into g.
         slack_rows = np.flatnonzero(kind_g[rows] == OPEN)
         n, m = free.size + slack_rows.size, rows.size
         # A = ∇c = [J −S]: entries of J, then one of each slack. W is the Hessian of the Lagrangian.
@@ -105,12 +97,15 @@ class Plan:
         fields |= {name: self._stored(table, np.int32) for name, table in tables.items()}
         fields |= {"kind_x": self._stored(kind_x, np.int8), "kind_g": self._stored(kind_g, np.int8)}
         self.data = C.hybrid_plan(**fields)
+        # Values at a fixed point stand for all: pairs depend on the pattern and on large entries.
         values = np.ones(K.rows.size)
         values[K.at_A[: J_kept.size]] = prepared(problem)[J_kept]
         values[K.at_A[J_kept.size :]] = 1e300  # a slack is a good pivot for its row at any values
         partner = partners(library, K, values)
+        # Variables with a nonzero of W on the diagonal, pivots of their own.
         curved = np.zeros(K.n, dtype=bool)
         curved[W.rows[W.rows == W.cols]] = True
+        # Pivoting serves any values; in the fixed order small fronts cost a tenth.
         pivoting, fixed_order = eliminations(K, partner, curved)
         self.data.ldl, of_ldl = tables_of(library, K, pivoting)
         self.data.fixed, of_fixed = tables_of(library, K, fixed_order, fixed=True)
@@ -133,18 +128,16 @@ def kinds_of(bounds: Bounds) -> bytes:
     """Kinds of all bounds, x before g: solves whose bounds have the same kinds share a plan."""
     kind_x = np.where(bounds.lbx < bounds.ubx, OPEN, EQUAL)
     kind_g = np.where(bounds.lbg < bounds.ubg, OPEN, EQUAL)
+    # Rows without bounds limit nothing.
     kind_g[np.isinf(bounds.lbg) & np.isinf(bounds.ubg)] = ABSENT
     return np.concatenate((kind_x, kind_g)).astype(np.int8).tobytes()
 
 
 def prepared(problem: Problem) -> Vector:
-    """Prepare what all solves of a problem need, so that no time limit includes it.
-
-    Returns:
-        Nonzeros of J_g at a fixed point, by which rows are paired with variables. At the start of
-        a solve, the first one would decide the last bits of all others.
-    """
+    """Evaluate the nonzeros of J_g at a fixed point, by which rows are paired with variables."""
     J, _ = problem.functions.entries  # loads SciPy if the Hessian is approximated
+    # At the start of a solve, the first one would decide the last bits of all others. Evaluated
+    # here, no time limit includes it.
     values = _pairing_values.get(problem)
     if values is None:
         values = _pairing_values.setdefault(problem, _evaluated(problem, J.rows.size))
@@ -155,10 +148,12 @@ def _evaluated(problem: Problem, nnz_J: int) -> Vector:
     if not problem.m:
         return np.zeros(0)
     first, (lists, _) = problem.functions.first, forms_of(problem, repeated=False)
+    # Different numbers in (0, 1): equal ones could cancel entries of J_g.
     point = [(37 * np.arange(size) % 101 + 1) / 102 for size in (problem.n, problem.n_p)]
     values = np.zeros(first.nnz_out())
     with suppress(RuntimeError), evaluating_until(np.inf):  # a function of the problem may raise
         values = Buffered(first)(*point) if lists is None else lists.call(0, *point)
+    # The Jacobian is the last output.
     J = values[values.size - nnz_J :]
     return np.where(np.isfinite(J), J, 1.0)
 
@@ -196,6 +191,7 @@ def options_of(problem: Problem, limits: Limits) -> Any:
         "dense": size <= _DENSE_LIMIT,
         "feasibility": problem.feasibility,
     }
+    # An approximated Hessian learns during the first phase, which may look like no progress.
     patience = _LEARNING if learned else CORE["HYBRID_PATIENCE_AT_FIRST"]
     cold = C.hybrid_phase_options(nu=limits.mu_init or 0.0, patience=patience, **shared)
     nu, patience = CORE["HYBRID_BARRIER_NU_WARM"], CORE["HYBRID_PATIENCE"]

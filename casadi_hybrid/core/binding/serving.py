@@ -9,20 +9,17 @@ from casadi_hybrid.core.evaluation.compiled import Compiled, compile_functions
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.utils.errors import CompilerWarning, warn
 
+# Option to compile in a thread while interpreted functions serve.
 BACKGROUND = "background"
-"""Option to compile in a thread while interpreted functions serve."""
 _interpreted: WeakKeyDictionary[Problem, Problem] = WeakKeyDictionary()
 
 
 def for_machine_code(problem: Problem) -> Problem:
-    """The problem whose functions :func:`machine_code` has compiled.
-
-    If the core takes it, an object of its own, since other solvers of the same problem may not be
-    compiled. Else the same problem with whole functions that CasADi writes in C, with a warning if
-    there is no compiler.
-    """
+    """Return the problem whose functions :func:`machine_code` has compiled."""
+    # compiled(): whole functions that CasADi writes in C, with a warning without a compiler.
     if not problem.compile:
         return problem.compiled() if why_not(problem) else problem.interpreted()
+    # An object of its own: other solvers of the same problem may not be compiled.
     interpreted = _interpreted.get(problem)  # all solvers share its code
     if interpreted is None:
         interpreted = _interpreted[problem] = problem.interpreted()
@@ -30,20 +27,11 @@ def for_machine_code(problem: Problem) -> Problem:
 
 
 def machine_code(problem: Problem, wish: bool | str) -> Compiled | None:
-    """The functions of a problem as machine code for the core, built or being built.
-
-    None if it is not wished for, or the core does not take the problem.
-
-    Args:
-        problem: returned by :func:`for_machine_code`.
-        wish: True to compile; :data:`BACKGROUND` to compile without waiting.
-
-    Warns:
-        CompilerWarning: if it was to be compiled at once and cannot be; ``note`` has the reason.
-    """
+    """Machine code for the core, built or being built; None if not wished for or not possible."""
     if not wish or why_not(problem):
         return None
     compiled = compile_functions(problem, wish == BACKGROUND)
+    # In the background a failure is known later, by `note`.
     if wish != BACKGROUND and compiled.code is None:
         warn(
             f"the functions are not compiled: {compiled.note}; the interpreted functions are used "

@@ -16,39 +16,29 @@ from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.utils.errors import EvaluationError, ScaleWarning, warn
 from casadi_hybrid.utils.inputs import Vector
 
+# Estimated distance from a solution, relative to max(1, |x|), above which a warning is given.
 FAR = 1e-3
-"""Estimated distance from a solution, relative to max(1, |x|), above which a warning is given."""
 _copied = C.hybrid_answer.from_buffer_copy  # bound once: every solve calls it
 
 
 @dataclass(eq=False)
 class Solved:
-    """A finished solve.
+    """A finished solve."""
 
-    Attributes:
-        problem, limits: of the solve.
-        _numbers, _places: its numbers in one array, and their slices by name, see
-            :class:`~casadi_hybrid.core.binding.core.Core`.
-        said: the ``hybrid_answer`` of C.
-        rows: numbers of the iterates, a row of each.
-        called: form of the functions, and a note.
-        raised: exception of a user's function, or Ctrl-C.
-        undefined: the last point where a function in Python was not defined.
-    """
-
-    problem: Problem
+    problem: Problem  # of the solve, as the limits
     limits: Limits
-    _numbers: Vector
+    _numbers: Vector  # of the core, in one array
     _places: Mapping[str, slice]
-    said: Any
-    rows: Vector
-    called: tuple[str, str]
+    said: Any  # hybrid_answer of C
+    rows: Vector  # numbers of the iterates, a row of each
+    called: tuple[str, str]  # form of the functions, and a note
     raised: BaseException | None = None
     undefined: EvaluationError | None = None
 
     @classmethod
     def of(cls, core: Core, problem: Problem, limits: Limits) -> Self:
         """Take the snapshot of the solve that a core has just finished."""
+        # Copies: the core writes its next solve over them.
         numbers, rows = core.numbers.copy(), core.rows[: core.observer.count].copy()
         undefined = None if core.python is None else core.python.undefined
         snapshot = numbers, core.places, _copied(core.answer), rows, core.called, core.raised
@@ -73,5 +63,6 @@ class Solved:
     @cached_property
     def arrays(self) -> dict[str, Vector]:
         """All arrays of the solve by name, read-only."""
+        # Results share these arrays.
         self._numbers.setflags(write=False)
         return {name: self._numbers[place] for name, place in self._places.items()}

@@ -8,16 +8,11 @@ from casadi_hybrid.utils.inputs import Vector
 
 
 class View(NamedTuple):
-    """One iterate in the user's units; the arrays are copies.
+    """One iterate in the user's units; the arrays are copies."""
 
-    Attributes:
-        row: values of :data:`~casadi_hybrid.solver.record.record.LISTED`, and the seconds.
-        restoring: True in the restoration phase.
-    """
-
-    row: list[float]
+    row: list[float]  # values of solver.record.record.LISTED, and the seconds
     x: Vector
     g: Vector
     lam_x: Vector
     lam_g: Vector
-    restoring: bool
+    restoring: bool  # in the restoration phase

@@ -22,37 +22,28 @@ if TYPE_CHECKING:
 
 # Modules that only large or compiled functions need are imported by the functions below.
 
+# Instructions of functions in which no repetition is searched for.
 SMALL = 2_000
-"""Instructions of functions in which no repetition is searched for."""
+# Evaluations by CasADi's interpreter that take as long as the search for repetition. In functions
+# not made of elements: 360 to 940 on the problems of benchmarks/first_call.py.
 LISTED_AFTER = 500
-"""Evaluations by CasADi's interpreter that take as long as the search for what repeats, in
-functions not made of elements: 360 to 940 on the problems of ``benchmarks/first_call.py``."""
+# Evaluation by CasADi's interpreter, by programs for many stages at once, by machine code.
 INTERPRETED, STAGED, COMPILED = "interpreted", "staged", "compiled"
-"""Evaluation by CasADi's interpreter, by programs for many stages at once, by machine code."""
+# Note of a solve that had begun when the machine code arrived.
 ARRIVED = "they were being compiled"
-"""Note of a solve that had begun when the machine code arrived."""
 
 
 class Compiled:
-    """The machine code of a problem's functions, once it is there.
-
-    Args:
-        functions: of the problem.
-        background: True to return at once and build in a thread.
-
-    Attributes:
-        code: None until it is built.
-        note: why there is no code, as a sentence; empty if there is.
-        arrived: 1 as soon as there is code, for C.
-    """
+    """Machine code of a problem's functions, once it is there."""
 
     def __init__(self, functions: Functions, background: bool) -> None:
-        self.code: Code | None = None
-        self.note = "they are being compiled"
+        self.code: Code | None = None  # None until it is built
+        self.note = "they are being compiled"  # why there is no code
         self.arrived = ct.c_int(0)
         self._functions: Functions | None = functions
         self._thread: threading.Thread | None = None
         if background:
+            # A daemon: a compilation does not keep the process alive at its end.
             self._thread = threading.Thread(target=self._build, name="compile", daemon=True)
             self._thread.start()
         else:
@@ -73,6 +64,7 @@ class Compiled:
         try:
             self.code = Code(functions.first, functions.curvature, functions.assemblies)
             self.note = ""
+            # Last, since C reads it without a lock: then the code is complete.
             self.arrived.value = 1
         except (UntranslatedError, BuildError, MemoryError) as error:
             self.note = str(error) or "there is not enough memory"
@@ -95,37 +87,28 @@ if hasattr(os, "register_at_fork"):
 
 
 def compile_functions(problem: Problem, background: bool) -> Compiled:
-    """Compile a problem's functions for the core, once for all its solvers.
-
-    Args:
-        problem: with functions in scalar operations.
-        background: True to return at once, with a thread that builds.
-    """
+    """Compile a problem's functions in scalar operations for the core, once for all its solvers."""
     with _lock.held:
         compiled = _compiled.get(problem)
         if compiled is None:
             compiled = _compiled[problem] = Compiled(problem.functions, background)
     if not background:
+        # Another solver may have begun it in a thread. Outside of the lock others may go on.
         compiled.wait()
     return compiled
 
 
 def forms_of(problem: Problem, repeated: bool) -> tuple[Lists | None, Compiled | None]:
-    """The functions of a problem as programs, and the result of :func:`compile_functions`.
-
-    Programs are None if CasADi's interpreter is as fast, machine code if it was never asked for.
-
-    Args:
-        problem: with functions in scalar operations.
-        repeated: True if it is solved again and again, see :data:`LISTED_AFTER`.
-    """
+    """Functions of a problem as programs, and as machine code; None for a form that is not used."""
     with _lock.held:
+        # Without repeated solves the search would cost more than it saves, see LISTED_AFTER.
         if problem not in _listed and (repeated or problem.functions.assemblies is not None):
             _listed[problem] = _lists(problem.functions)
         return _listed.get(problem), _compiled.get(problem)
 
 
 def _lists(functions: Functions) -> Lists | None:
+    # CasADi's interpreter is as fast for small functions.
     if functions.instructions < SMALL:
         return None
     from casadi_hybrid.core.evaluation.forms import Lists  # noqa: PLC0415

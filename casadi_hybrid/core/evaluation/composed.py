@@ -18,13 +18,9 @@ _NOTHING = -0.0  # neutral in a sum: -0 + 0 would be 0
 
 
 class Composed(InParts):
-    """A function in the parts of its assembly; nothing is searched for.
+    """Function in the parts of its assembly; nothing is searched for.
 
     In v are the inputs, the constants, the values that parts pass on, and sums that are terms.
-
-    Args:
-        assembly: of the function.
-        sizes: of its inputs.
     """
 
     def __init__(self, assembly: Assembly, sizes: tuple[int, ...]) -> None:
@@ -41,15 +37,18 @@ class Composed(InParts):
         self.size = self._inputs + self.constants.size
         levels, position = assembly.sums
         total = assembly.numbers + sum(level.size for level in levels)
+        # Values that are terms of a later sum.
         self._summed = np.zeros(total, bool)
         for level in levels:
             for group in level.groups:
                 self._summed[group.ravel()] = True
+        # Up to two outputs of each value, −1 for none.
         self._outs = np.full((2, total), -1, np.int32)
         computed = position >= 0
         self._outs[:, position[computed]] = assembly.places[computed].T
         self._place = np.full(total, -1, np.int32)  # index in v of each term of a sum
         self._copies: list[tuple[Any, Any]] = []
+        # Outputs that no element computes are zero.
         zero = self._of_constant(np.zeros(1))
         for i in range(2):
             target = assembly.places[~computed, i]
@@ -87,6 +86,7 @@ class Composed(InParts):
 
     def _add_piece(self, piece: Piece, graph: Graph) -> None:
         leaf_at = self._leaves(piece, graph)
+        # Operations that are read; leaves have op < 0. local: index of each in the part.
         live = (graph.op >= 0) & (graph.uses > 0)
         values = np.flatnonzero(live)
         shape, leaves = _shape(graph, values)
@@ -111,18 +111,21 @@ class Composed(InParts):
                 continue
             else:
                 if k not in handed:
+                    # A value passes on once, also if it is several results.
                     handed[k] = self._handed(piece.count)
                 source = handed[k]
             place[:, i] = source
             for j in range(2):
                 self._copy(source, outs[j, :, i])
         columns = []
+        # Columns in the order of the operations, as the code of the part stores them.
         for k in sorted(leaving.keys() | handed.keys()):
             targets = leaving.get(k, [])
             shape[k, 3] = 1 + 2 * len(targets) + (k in handed)
             columns += [*targets, handed[k]] if k in handed else targets
         if len(shape):
             slots = [leaf_at(value) for value in leaves.tolist()]
+            # Without slots an array without columns keeps the number of parts.
             width = np.zeros((piece.count, 0), np.int64)
             self._run(shape, np.column_stack(slots) if slots else width, columns)
 
@@ -142,12 +145,10 @@ class Composed(InParts):
         return places
 
     def _add_sums(self, group: Any, numbers: Any) -> None:
-        """Add the sums with these terms, a row a sum.
-
-        A few long sums are filled up to one length with -0, so that the compiled code does not
-        depend on the number of stages.
-        """
+        """Add the sums with these terms, a row a sum."""
         read = self._place[group]
+        # A few long sums are filled up to one length with −0: the compiled code then does not
+        # depend on the number of stages.
         if len(group) < FEW_SUMS and group.shape[1] > 2:
             nothing = self._of_constant(np.array([_NOTHING]))
             missing = LONGEST - group.shape[1]
@@ -155,10 +156,13 @@ class Composed(InParts):
         n = read.shape[1]
         shape = np.zeros((n - 1, 4), np.int32)
         shape[:, 0] = NUMBER["ADD"]
+        # A chain from left to right: operation k adds slot k + 1, coded −3 − k, to operation k − 1.
+        # The first one adds slots 0 and 1.
         shape[:, 1], shape[:, 2] = np.arange(n - 1) - 1, -3 - np.arange(n - 1)
         shape[0, 1] = -2
         outs, summed = self._outs[:, numbers], self._summed[numbers]
         n_outs = (outs >= 0).sum(axis=0)
+        # A run stores one number of outputs, so sums are split by it.
         for count in without_repetition(n_outs[~summed]).tolist():
             mine = ~summed & (n_outs == count)
             leaving = shape.copy()

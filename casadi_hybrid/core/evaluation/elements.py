@@ -36,14 +36,15 @@ from casadi_hybrid.problem.building import BuildError
 from casadi_hybrid.problem.elements.element import Elements, Kind, together, total
 from casadi_hybrid.utils.arrays import without_repetition
 
+# Operations of all elements relative to those of all kinds: the least with which elements are used,
+# and the least with which the search ends.
 REPEATED, _OFTEN = 2, 20
-"""Operations of all elements relative to those of all kinds: the least with which elements are
-used, and the least with which the search ends."""
 _MOST_KINDS = 200
+# Ways to cut: split rows or not, and operations up to which values are copied.
 WAYS = (False, 0), (True, 0), (True, 32)
-"""Ways to cut: split rows or not, and the number of operations up to which values are copied."""
 _TERM = 1 << 16  # added in ``shape`` for each term that a value is, beside 1 for each row
 _X, _P, _C = 0, 1, 2  # types of leaves: variable, parameter, constant
+# Terms from which a sum counts as one over all stages: in f, and in rows that are split.
 _LINEAR, _LINEAR_ROWS = (
     BLOCKS.blocks_linear(
         *(NUMBER[name] for name in ("ADD", "SUB", "NEG", "MUL", "TWICE", "DIV")), shortest
@@ -53,11 +54,7 @@ _LINEAR, _LINEAR_ROWS = (
 
 
 def find_elements(graph: ca.Function) -> Elements | None:
-    """Elements of (x, p) → (f, c); None if too few are alike.
-
-    Args:
-        graph: in scalar operations.
-    """
+    """Elements of (x, p) → (f, c) in scalar operations; None if too few are alike."""
     try:
         values = graph_of(graph)
         early = early_of(values)
@@ -67,6 +64,7 @@ def find_elements(graph: ca.Function) -> Elements | None:
     for way in WAYS:
         with suppress(UntranslatedError, MemoryError):
             search = _Search(values, graph, early, *way)
+            # Another way must at least halve the operations of all kinds.
             if best is None or REPEATED * search.once < best.once:
                 best = search
         if best is not None and best.repeated >= _OFTEN:
@@ -78,24 +76,14 @@ def early_of(graph: Graph) -> Flags:
     """Mask of values that depend only on constants, parameters and widely read variables."""
     n, wide, early = graph.sizes[0], wide_inputs(graph), np.zeros(graph.op.size, np.uint8)
     wide[behind_hubs(graph, n)] = 1
+    # Parameters connect nothing either: all stages read them.
     wide[n:] = 1
     call("early", early.size, graph.op, graph.a, graph.b, wide, early)
     return early
 
 
 class _Search:
-    """One way to cut a problem.
-
-    Args:
-        graph, function: the problem.
-        early: see :func:`early_of`.
-        apart: True to split rows into terms.
-        small: operations up to which values are early too.
-
-    Attributes:
-        once: operations of one element of each kind.
-        repeated: operations of all elements, relative to ``once``; 0 for too many kinds.
-    """
+    """One way to cut a problem: rows apart or not, and small values copied."""
 
     def __init__(
         self, graph: Graph, function: ca.Function, early: Flags, apart: bool, small: int
@@ -106,6 +94,7 @@ class _Search:
         f, rows = np.split(graph.result, [function.nnz_out(0)])
         self._rows_at = np.array(function.sparsity_out(1).row(), dtype=np.int32)[rows >= 0]
         f, rows = f[f >= 0], rows[rows >= 0]
+        # The spine adds the terms up: its values are read by nothing else and belong to no element.
         spine = np.zeros(graph.op.size, np.uint8)
         _, terms, factors = self._terms(graph, f, _LINEAR, spine)
         row_of, of_rows = np.arange(rows.size, dtype=np.int32), np.ones(rows.size)
@@ -113,6 +102,7 @@ class _Search:
             row_of, rows, of_rows = self._terms(graph, rows, _LINEAR_ROWS, spine)
         self._row_of, self._factors = row_of, (of_rows, factors)
         if small:
+            # A copy: the next way begins with the same early values.
             early, sizes = early.copy(), np.empty(early.size, np.int32)
             call("small", early.size, graph.op, graph.a, graph.b, small, sizes, early)
         self._gather(graph, spine, rows, terms, early)
@@ -155,7 +145,9 @@ class _Search:
         begin = starts(np.bincount(part[order], minlength=count))
         leaves = np.flatnonzero(op < 0)
         place = np.zeros(n, np.int32)
+        # Leaves come first in the new numbering, then element by element.
         place[leaves] = np.arange(leaves.size)
+        # Copies of early values may about double the values; beyond that sharing is cheaper.
         most = leaves.size + 2 * n
         self._op, self._a, self._b = (np.zeros(most, np.int32) for _ in range(3))
         self._op[: leaves.size], self._a[: leaves.size] = op[leaves], a[leaves]
@@ -178,11 +170,13 @@ class _Search:
         part_of[self._leaves :] = np.repeat(np.arange(count, dtype=np.int32), self._sizes)
         rows, terms = self._values
         outputs = np.bincount(rows, minlength=self._op.size)
+        # Two counts in one number: rows below, terms in units of _TERM.
         outputs += _TERM * np.bincount(terms, minlength=self._op.size)
         order = np.arange(self._leaves, self._op.size, dtype=np.int32)
         parts = self._begin - self._leaves, order, part_of
         elsewhere = np.zeros(self._op.size, np.bool_)
         self._kinds = kinds_of(self._op, self._a, self._b, *parts, outputs, elsewhere)
+        # Operations of one element of each kind, and of all relative to them.
         self.once = int(self._sizes[self._kinds.first].sum())
         few = self._kinds.first.size <= _MOST_KINDS
         self.repeated = self._sizes.sum() / max(1, self.once) if few else 0.0
@@ -215,6 +209,7 @@ class _Search:
         """Groups of the elements of a shape with equal types of leaves and equal exponents."""
         types = self._type(slots)
         power = (shape[:, 0] == NUMBER["POW"]) | (shape[:, 0] == NUMBER["CONSTPOW"])
+        # A constant exponent belongs to the function: CasADi turns x**2 into a square.
         exponents = {-2 - int(w) for w in shape[power, 2] if w < -1}
         if not exponents and (types == types[0]).all():
             return [np.arange(len(slots))]
@@ -222,17 +217,15 @@ class _Search:
         for slot in exponents:
             constant = types[:, slot] == _C
             value = self._pool[self._a[slots[constant, slot]]]
+            # One number for type and exponent: types are 0, 1 and 2, exponents lie beyond.
             signature[constant, slot] = np.copysign(_C + 1 + np.abs(value), value)
         _, group = np.unique(signature, axis=0, return_inverse=True)
         return [np.flatnonzero(group == k) for k in range(int(group.max()) + 1)]
 
     def _kind(self, shape: Ints, slots: Ints, begin: Ints) -> Kind:
-        """The function of elements that are alike, and the places of its inputs and rows.
+        """Function of elements that are alike, and the places of its inputs and rows.
 
-        Args:
-            shape: of one element, see ``blocks_kinds``.
-            slots: leaves of each element, one element a line.
-            begin: first value of each element.
+        ``slots`` has the leaves of an element a line, ``begin`` the first value of each element.
         """
         types = self._type(slots[:1])[0]
         symbols: dict[int, list[Any]] = {_X: [], _P: [], _C: []}
@@ -245,6 +238,7 @@ class _Search:
             return symbol
 
         def number(column: NDArray[np.float64]) -> Any:
+            # One number in all elements is no input of their function.
             if (column == column[0]).all():
                 return ca.SX(float(column[0]))
             return leaf(_C, column)
@@ -263,6 +257,7 @@ class _Search:
             make = ca.SX.unary if len(operands) == 1 else ca.SX.binary
             value = make(number_in_casadi(operation), *operands)
             values.append(value)
+            # leaving = 1 + 2·outputs, with both counts of _count in the outputs.
             n_terms, n_rows = divmod((leaving - 1) // 2, _TERM) if leaving else (0, 0)
             for j in range(n_rows):
                 entry = of_rows.entry(begin + i, j)

@@ -33,23 +33,13 @@ _WORTH = 0.7  # largest time of programs relative to the interpreter
 
 
 class Form:
-    """The functions of a problem in parts, shared by threads.
+    """Functions (x, p) → … and (x, λ, p) → … of a problem in parts, shared by threads.
 
-    Args:
-        first, second: (x, p) → … and (x, λ, p) → …, in scalar operations or made of elements;
-            second is None without second derivatives.
-        assemblies: how the functions are made of elements; None if they are not.
-
-    Attributes:
-        staged: the functions in parts, one or two.
-        entries: addresses of the C functions that the core calls.
-
-    Raises:
-        UntranslatedError: if a function cannot be translated, or too little of it repeats.
-        BuildError: if the C of this folder cannot be loaded.
+    Raises UntranslatedError if too little repeats, BuildError without the C of this folder.
     """
 
-    staged: tuple[InParts, ...]
+    staged: tuple[InParts, ...]  # the functions in parts, one or two
+    # Compiled parts by their text; None for programs.
     _addresses: dict[str, int] | None = None
 
     def __init__(
@@ -66,6 +56,7 @@ class Form:
 
     def functions(self) -> tuple[Any, Any]:
         """``blocks_functions`` for one thread, and the objects that it points to."""
+        # Tables are shared; each thread has a v of its own.
         both = [staged.function(self._addresses) for staged in self.staged]
         return BLOCKS.blocks_functions(*(data for data, _ in both)), (both, self)
 
@@ -93,6 +84,7 @@ class Code(Form):
             )
         from casadi_hybrid.problem.building.build import Sources, load  # noqa: PLC0415 - large, and rare
 
+        # Sorted, equal functions give equal files, which the cache of libraries knows.
         texts = sorted(set().union(*(staged.texts for staged in self.staged)))
         self._loaded = load(Sources("functions", _files(texts), flags(sum(map(len, texts)))))
         self._addresses = {
@@ -102,11 +94,7 @@ class Code(Form):
 
 
 class Lists(Form):
-    """Functions as programs that C interprets, with many parts side by side.
-
-    Raises:
-        UntranslatedError: if they would take longer than the interpreter's time, times 0.7.
-    """
+    """Functions as programs that C interprets, with many parts side by side."""
 
     def __init__(
         self, first: ca.Function, second: ca.Function | None, assemblies: Assemblies | None = None

@@ -20,8 +20,8 @@ from casadi_hybrid.utils.lock import Lock
 Ints = NDArray[np.int32]
 Flags = NDArray[np.uint8]
 
+# Declarations of the C of this folder.
 BLOCKS = Headers.of("evaluation/c/blocks.h")
-"""Declarations of the C of this folder."""
 LEAF_INPUT: int = BLOCKS.HYBRID_LEAF_INPUT
 LEAF_CONSTANT: int = BLOCKS.HYBRID_LEAF_CONSTANT
 _SPECIAL = BLOCKS.blocks_special(CONSTANT, INPUT, OUTPUT)
@@ -39,49 +39,32 @@ def _loaded() -> ct.CDLL:
 
 
 def tools() -> ct.CDLL:
-    """Load the library once a process.
-
-    Raises:
-        BuildError: if it cannot be loaded.
-    """
+    """Load the library once a process; raises BuildError."""
     with _loading.held:
         return _loaded()
 
 
 def call(name: str, *arguments: Any) -> int:
     """Call ``blocks_NAME`` of ``c/blocks.h``, arrays by their address."""
+    # Arrays must be contiguous and of C's type: nothing checks what an address points to.
     function = getattr(tools(), f"blocks_{name}")
     return int(function(*(address(v) if isinstance(v, np.ndarray) else v for v in arguments)) or 0)
 
 
 class Graph(NamedTuple):
-    """A function as values, numbered in the order of their computation; see ``c/blocks.h``.
+    """Function as values, numbered in the order of their computation; see ``c/blocks.h``."""
 
-    Attributes:
-        op, a, b: operation and operands of each value; a leaf has op < 0, and ``a`` is its index
-            among the inputs or constants.
-        uses: how often each value is read.
-        constants: distinct constants.
-        result: value of each nonzero of the outputs; -1 for a zero.
-        sizes: nonzeros of each input.
-    """
-
-    op: Ints
-    a: Ints
-    b: Ints
-    uses: Ints
+    op: Ints  # < 0 for a leaf
+    a: Ints  # operand; of a leaf its index among the inputs or constants
+    b: Ints  # −1 for none
+    uses: Ints  # how often each value is read
     constants: NDArray[np.float64]
-    result: Ints
-    sizes: tuple[int, ...]
+    result: Ints  # value of each nonzero of the outputs; −1 for a zero
+    sizes: tuple[int, ...]  # nonzeros of each input
 
 
 def graph_of(function: ca.Function) -> Graph:
-    """Read a function in scalar operations.
-
-    Raises:
-        UntranslatedError: if the function has no scalar form, or an operation without C.
-        BuildError: if the C of this folder cannot be loaded.
-    """
+    """Read a function in scalar operations; raises UntranslatedError or BuildError."""
     if not function.is_a("SXFunction"):
         raise UntranslatedError(f"the function {function.name()!r} has no scalar form")
     in_casadi, *operands = _read(function)
@@ -96,12 +79,14 @@ def graph_of(function: ca.Function) -> Graph:
     result = np.full(sum(outputs), -1, np.int32)
     registers = np.zeros(max(1, function.sz_w()), np.int32)
     pool, constants = np.zeros(n), ct.c_int()
+    # A hash table that is at most half full.
     table_size = power_of_two(2 * n)
     table = np.empty(2 * table_size, np.int32)
     instructions = operation.size, operation, *operands, ct.byref(_SPECIAL)
     room = starts(sizes), starts(outputs), registers, table_size, table
     count = call("values", *instructions, *room, op, a, b, pool, ct.byref(constants), result)
     call("uses", count, op, a, b, result.size, result, uses)
+    # Copies of the used part free the larger arrays.
     op, a, b, uses = (array[:count].copy() for array in (op, a, b, uses))
     return Graph(op, a, b, uses, pool[: constants.value].copy(), result, tuple(sizes))
 
@@ -117,17 +102,12 @@ def starts(sizes: Any) -> Ints:
 
 
 class Kinds(NamedTuple):
-    """Equal parts, see ``blocks_kinds`` in ``c/blocks.h``.
+    """Equal parts, see ``blocks_kinds`` in ``c/blocks.h``."""
 
-    Attributes:
-        kind, first: kind of each part, and the first part of each kind.
-        shape: four numbers for each value of the parts.
-        slots, slot_begin: values that enter part k are slots[slot_begin[k]:slot_begin[k + 1]].
-    """
-
-    kind: Ints
-    first: Ints
-    shape: Ints
+    kind: Ints  # of each part
+    first: Ints  # first part of each kind
+    shape: Ints  # four numbers for each value of the parts
+    # Values that enter part k are slots[slot_begin[k]:slot_begin[k + 1]].
     slots: Ints
     slot_begin: Ints
 
@@ -139,17 +119,10 @@ def kinds_of(
     begin: Ints,
     order: Ints,
     part_of: Ints,
-    outputs: NDArray[Any],
-    elsewhere: NDArray[np.bool_],
+    outputs: NDArray[Any],  # how many outputs each value goes to
+    elsewhere: NDArray[np.bool_],  # values that another part reads
 ) -> Kinds:
-    """Find equal parts. The values of part k are order[begin[k]:begin[k + 1]].
-
-    Args:
-        op, a, b: of all values.
-        begin, order, part_of: the parts.
-        outputs: how many outputs each value goes to.
-        elsewhere: values that another part reads.
-    """
+    """Find equal parts; the values of part k are order[begin[k]:begin[k + 1]]."""
     n, parts = op.size, begin.size - 1
     shape, slots = np.empty((order.size, 4), np.int32), np.empty(2 * order.size, np.int32)
     slot_begin, kind = np.zeros(parts + 1, np.int32), np.zeros(parts, np.int32)
@@ -173,6 +146,7 @@ def _methods() -> Any:
     addresses = instruction_methods()
     if addresses is None:
         return None
+    # C++ symbols carry no types of results: both ways must read a probe alike.
     x, y = ca.SX.sym("x", 2), ca.SX.sym("y")
     probe = ca.Function("probe", [x, y], [ca.sin(x) + 2.5 * y, ca.fmin(x[0], y), 7.0 / x[1]])
     methods = BLOCKS.blocks_casadi(*addresses)

@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 _PREFIX = "OP_"
 _CASE = re.compile(r"^CASE\(\d+, (\w+), (.+)\)$", re.MULTILINE)
 _CASES = _CASE.findall(Path(__file__).with_name("c").joinpath("operations.h").read_text("utf-8"))
+# Numbers of the operations by CasADi's names. CasADi's own numbers differ between its versions;
+# code with these numbers serves all versions.
 NUMBER: dict[str, int] = {name: number for number, (name, _) in enumerate(_CASES)}
-"""Numbers of the operations by CasADi's names. CasADi's own numbers differ between its versions;
-code with these numbers serves all versions."""
+# C of each operation by its number; {0} and {1} are the operands.
 FORMULAS = tuple(f.replace("x[i]", "{0}").replace("y[i]", "{1}") for _, f in _CASES)
-"""C of each operation by its number; {0} and {1} are the operands."""
+# Numbers of the instructions that are no operations.
 CONSTANT, INPUT, OUTPUT = range(len(FORMULAS), len(FORMULAS) + 3)
-"""Numbers of the instructions that are no operations."""
 _LONG = 200_000  # characters of C
+# Flags without which bits depend on the compiler. It may merge sin and cos into sincos, or call
+# another function for a power, with another last bit.
 SAME_BITS = tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "pow", "exp", "log"))
-"""Flags without which bits depend on the compiler: it may merge sin and cos into sincos, or call
-another function for a power, with another last bit."""
 
 
 def _extreme(name: str) -> str:
     """Name of the formula that CasADi's fmin or fmax follows for 0 and -0."""
+    # C leaves the sign of fmin(0, −0) open: this CasADi's own answer decides.
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     probe = ca.Function("probe", [x, y], [getattr(ca, name.lower())(x, y)])
     first, second = (copysign(1.0, float(probe(zero, -zero))) for zero in (0.0, -0.0))
@@ -63,10 +64,8 @@ def number_in_casadi(number: int) -> int:
 
 
 def flags(size: int) -> tuple[str, ...]:
-    """Flags of the compiler for ``size`` characters of C.
-
-    Long straight code runs as fast under -Og as under -O2, which compiles three times as long.
-    """
+    """Flags of the compiler for ``size`` characters of C."""
+    # Long straight code runs as fast under -Og as under -O2, which compiles three times as long.
     return ("-Og" if size > _LONG else "-O2", *SAME_BITS)
 
 

@@ -19,13 +19,13 @@ from casadi_hybrid.core.evaluation.library import (
 )
 from casadi_hybrid.core.evaluation.operations import NUMBER
 
+# Operations of a part from which it is cut if it does not repeat.
 LARGE = 300
-"""Operations of a part from which it is cut if it does not repeat."""
+# Equal parts from which a part counts as repeated.
 OFTEN = 4
-"""Equal parts from which a part counts as repeated."""
+# Operations of all kinds together, and of parts that do not repeat, above which large parts are cut
+# to pieces. A compiler takes a second for some ten thousand.
 MOST, MOST_ALONE = 80_000, 4_000
-"""Operations of all kinds together, and of parts that do not repeat, above which large parts are
-cut to pieces: a compiler takes a second for some ten thousand."""
 SHORTEST_SUM, _PIECE = 24, 16  # terms of a sum that is cut, and of its pieces
 WIDE_USES, WIDE_RATIO = 32, 8  # uses of an input that all stages read; relative to the median
 _MOST_WIDE, _MOST_BEHIND = 8, 1_000  # inputs and values behind values that are read everywhere
@@ -33,24 +33,19 @@ _LARGEST_SET = 400  # inputs of a support
 
 
 class Partition(NamedTuple):
-    """Parts of a graph, equal ones of one kind.
+    """Parts of a graph, equal ones of one kind."""
 
-    Attributes:
-        begin, order: the values of part k are ``order[begin[k]:begin[k + 1]]``.
-        phase: phase of each part; parts of a phase do not read each other.
-        kind, first, shape, slots, slot_begin: see :class:`Kinds`.
-        elsewhere: values that another part reads.
-    """
-
+    # The values of part k are order[begin[k]:begin[k + 1]]. Parts of one phase share nothing.
     begin: Ints
     order: Ints
     phase: Ints
+    # As in Kinds.
     kind: Ints
     first: Ints
     shape: Ints
     slots: Ints
     slot_begin: Ints
-    elsewhere: NDArray[np.bool_]
+    elsewhere: NDArray[np.bool_]  # values that another part reads
 
     @property
     def sizes(self) -> Ints:
@@ -64,19 +59,14 @@ class Partition(NamedTuple):
 
 
 def partition(graph: Graph) -> Partition:
-    """Cut a graph where its parts are large and do not repeat.
-
-    Level 0 cuts nothing: the parts are the connected components. In large parts that do not repeat,
-    level 1 cuts long sums and values that depend only on inputs that all stages read (a final
-    time). Level 2 cuts values whose support grows. If too much remains, every value that is read
-    more than once is cut: such pieces have few kinds for any function, and run about three times
-    longer.
-    """
+    """Cut a graph where its parts are large and do not repeat."""
     n = graph.op.size
     mode, cut, early = (np.zeros(n, np.uint8) for _ in range(3))
     support = np.zeros(n, np.int32)
     wide = wide_inputs(graph)
     parts = _parts(graph, mode, cut, early, support)
+    # Level 1 cuts long sums and values of inputs that all stages read, as a final time. Level 2
+    # cuts values whose support grows.
     for level in (1, 2):
         large = _unrepeated(parts)
         if not large.any():
@@ -89,6 +79,8 @@ def partition(graph: Graph) -> Partition:
         else:
             support = _supports(graph, mode, wide)
         parts = _parts(graph, mode, cut, early, support)
+    # Last, every value that is read more than once is cut: such pieces have few kinds for any
+    # function, and run about three times longer.
     if parts.code > MOST or parts.sizes[_unrepeated(parts)].sum() > MOST_ALONE:
         large = parts.sizes > LARGE
         mode[parts.order[np.repeat(large, parts.sizes)]] = 1
@@ -127,10 +119,7 @@ def _usual(read: Ints) -> float:
 
 
 def behind_hubs(graph: Graph, n: int) -> list[int]:
-    """Variables that values read from everywhere depend on, as a final time; n is their number.
-
-    Empty if they are many: then each element reads values of its own often.
-    """
+    """Variables behind values that are read everywhere, as a final time; x has n entries."""
     inner = graph.op >= 0
     read = graph.uses[inner & (graph.uses > 0)]
     if not read.size:
@@ -147,6 +136,7 @@ def behind_hubs(graph: Graph, n: int) -> list[int]:
             operands = {int(graph.a[value]), int(graph.b[value])} - {-1} - seen
             seen |= operands
             waiting += operands
+        # Many variables: each element reads values of its own often, and nothing is common.
         if len(variables) > _MOST_WIDE or len(seen) > _MOST_BEHIND:
             return []
     return list(variables)
@@ -169,6 +159,7 @@ def _parts(graph: Graph, mode: Flags, cut: Flags, early: Flags, support: Ints) -
     phase, root = np.zeros(n, np.int32), np.zeros(n, np.int32)
     call("parts", n, op, a, b, graph.uses, mode, cut, early, support, phase, root)
     live = np.flatnonzero(root >= 0).astype(np.int32)
+    # A part is named by its first value.
     heads, of_live = np.unique(root[live], return_inverse=True)
     parts = heads.size
     part_of = np.full(n, -1, np.int32)
@@ -181,6 +172,7 @@ def _parts(graph: Graph, mode: Flags, cut: Flags, early: Flags, support: Ints) -
         there = read >= 0
         read, reader = read[there], live[there]
         elsewhere[read[part_of[read] != part_of[reader]]] = True
+    # Leaves are in v before any part runs.
     elsewhere[op < 0] = False
     results = graph.result[graph.result >= 0]
     to_outputs = np.bincount(results, minlength=n)

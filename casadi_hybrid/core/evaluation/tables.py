@@ -31,24 +31,18 @@ _LINE, _LANE = 5.0, 0.3  # nanoseconds of a line for each batch of lanes, and of
 
 @dataclass(frozen=True)
 class Run:
-    """Parts of one kind, evaluated one after the other.
-
-    Attributes:
-        kind: the kind.
-        at: indices of each part, a row a part, see :class:`Lines`.
-        shared: indices that all parts share.
-        count: number of parts; ``at`` may have more rows.
-    """
+    """Parts of one kind, evaluated one after the other."""
 
     kind: Lines
-    at: Ints
-    shared: Ints
+    at: Ints  # indices of each part, a row a part, see Lines; rows may be more than count
+    shared: Ints  # indices that all parts share
     count: int
 
     @classmethod
     def of(cls, shape: Ints, slots: Any, leaving: Iterable[Any], *, sharing: bool = True) -> Run:
         """Parts of a shape; ``slots`` and ``leaving`` are the indices of each, a row a part."""
         count = len(slots)
+        # An index that all parts read is loaded once for all.
         same = (slots == slots[0]).all(axis=0) & sharing & (count > 1)
         at = np.ascontiguousarray(np.hstack([slots[:, ~same], *leaving]), dtype=np.int32)
         shared = np.ascontiguousarray(slots[0][same], dtype=np.int32)
@@ -56,24 +50,15 @@ class Run:
 
 
 class InParts:
-    """A function in parts.
+    """A function in parts."""
 
-    Attributes:
-        operations: operations of one part of each kind.
-        outputs: nonzeros of all outputs.
-        runs: evaluated one after the other.
-        sizes: nonzeros of the inputs, which come first in the array v.
-        constants: come after the inputs in v.
-        size: entries of v.
-        source, target: entries of v that are copied to outputs in the end.
-    """
-
-    operations: int
-    outputs: int
+    operations: int  # of one part of each kind
+    outputs: int  # nonzeros of all outputs
     runs: list[Run]
-    sizes: tuple[int, ...]
-    constants: NDArray[np.float64]
-    size: int
+    sizes: tuple[int, ...]  # nonzeros of the inputs, which come first in the array v
+    constants: NDArray[np.float64]  # after the inputs in v
+    size: int  # entries of v
+    # Entries of v that are copied to outputs in the end.
     source: Ints
     target: Ints
 
@@ -87,16 +72,14 @@ class InParts:
         """Estimated nanoseconds of an evaluation by programs."""
         total = 0.0
         for run in self.runs:
+            # Lanes run in batches, and a batch takes at least the time of four lanes.
             pieces, lines = -(-run.count // _LANES), len(run.kind.program[0])
             total += lines * (_LINE * pieces + _LANE * max(4 * pieces, run.count))
         return total
 
     def function(self, addresses: dict[str, int] | None) -> tuple[Any, Any]:
-        """``blocks_function`` with memory of its own, and the objects that it points to.
-
-        Args:
-            addresses: compiled parts by their text; None for programs.
-        """
+        """``blocks_function`` with memory of its own, and the objects that it points to."""
+        # addresses: compiled parts by their text; None for programs.
         kinds = [run.kind for run in self.runs]
         if addresses is None:
             room = _LANES * max((kind.program[1] for kind in kinds), default=0)
@@ -114,20 +97,14 @@ class InParts:
             else:
                 data.part = addresses[run.kind.code[0]]
         copies = address(self.source), address(self.target), self.target.size
+        # C has three inputs: x, p or x, λ, p.
         sizes = (*self.sizes, 0, 0)[:3]
         pointers = ct.addressof(runs), len(self.runs), *copies, sizes, address(v), address(own)
         return BLOCKS.blocks_function(*pointers), (v, own, runs, self)
 
 
 class Staged(InParts):
-    """A function in parts that are searched for in its graph.
-
-    Args:
-        function: in scalar operations.
-
-    Raises:
-        UntranslatedError: if it cannot be translated, or too little of it repeats.
-    """
+    """Function in parts that are searched for in its graph; raises UntranslatedError."""
 
     def __init__(self, function: ca.Function) -> None:
         graph = graph_of(function)
@@ -161,6 +138,7 @@ class Staged(InParts):
 
     def _place(self, graph: Graph, parts: Partition) -> None:
         """Order the parts, and find the indices that each reads and writes."""
+        # lexsort's last key is the first to sort by: phases in order, kinds within.
         turn = np.lexsort((parts.kind, parts.phase))
         # Values that parts pass on lie in v in the order in which they are written.
         sizes = parts.sizes[turn]

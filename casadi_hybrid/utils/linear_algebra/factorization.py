@@ -22,12 +22,10 @@ feral = LateModule("feral", WITHOUT_FERAL)
 sp = LateModule("scipy.sparse")
 _REFINEMENTS = 3
 _EXACT = 1e-13  # largest residual, relative to ‖b‖_∞, that is not refined
+# Relative distance to a singular matrix below which a matrix counts as singular. Rounding leaves
+# 1e-16 times the growth in the elimination of a zero eigenvalue, at most 1e-12 in experiments. So
+# close to a singular matrix a solution has at most four correct digits.
 SINGULAR = 1e-12
-"""Relative distance to a singular matrix below which a matrix counts as singular.
-
-Rounding leaves 1e-16 times the growth in the elimination of a zero eigenvalue, at most 1e-12 in
-experiments. So close to a singular matrix a solution has at most four correct digits.
-"""
 _INVERSE_STEPS = 2
 
 
@@ -38,28 +36,20 @@ def has_feral() -> bool:
 
 
 class Inertia(NamedTuple):
-    """Numbers of positive, negative and zero eigenvalues.
+    """Numbers of positive, negative and zero eigenvalues."""
 
-    Only an exactly zero pivot counts as a zero eigenvalue. A zero eigenvalue disturbed by rounding
-    counts with the sign of its pivot, so shift a matrix away from its zero eigenvalues before.
-    """
-
+    # Only a pivot of exactly zero counts as zero, and rounding gives a zero eigenvalue any sign. So
+    # shift a matrix away from its zero eigenvalues before.
     positive: int
     negative: int
     zero: int
 
 
 class SymmetricFactor:
-    """Factors of a sparse symmetric matrix, from its lower triangle.
-
-    Create, use and drop it in one function: FERAL's objects belong to the thread that created
-    them. Every object has its own elimination order, so no result depends on earlier ones.
-
-    Raises:
-        FloatingPointError: for entries or factors that are not finite.
-    """
+    """Factors of a sparse symmetric matrix, from its lower triangle; raises FloatingPointError."""
 
     def __init__(self, matrix: Any) -> None:
+        # Create, use and drop this object in one function: FERAL's belong to their thread.
         entries = sp.coo_array(matrix)
         if not np.isfinite(entries.data).all():
             raise FloatingPointError("the matrix has entries that are not finite")
@@ -74,6 +64,7 @@ class SymmetricFactor:
             np.concatenate((entries.data[lower], np.zeros(size))),
         )
         self._matrix = entries.tocsr()
+        # A solver of its own has its own elimination order: no result depends on earlier ones.
         self._solver = feral.Solver(parallel=False)
         try:
             _, counts = self._solver.factor(K)
@@ -83,14 +74,11 @@ class SymmetricFactor:
 
     @cached_property
     def singular(self) -> bool:
-        """True if the equilibrated matrix is singular to within :data:`SINGULAR`.
-
-        Two steps of inverse iteration estimate the distance. Pivots are no measure: the smallest
-        pivot of a singular matrix may be 1e-7, with large entries in L.
-        """
+        """True if the equilibrated matrix is singular to within :data:`SINGULAR`."""
         size = self._matrix.shape[0]
         if size == 0 or self.inertia.zero:
             return self.inertia.zero > 0
+        # Pivots are no measure: a singular matrix may have none below 1e-7, but large entries in L.
         scale = self._solver.factors().scaling
         # Inverse iteration on the scaled matrix: 1/growth tends to its smallest |eigenvalue|.
         v = np.cos(np.arange(size))
@@ -99,25 +87,24 @@ class SymmetricFactor:
             v = self._solver.solve(v / scale) / scale
             growth = float(np.abs(v).max())
             v = v / growth
+        # NaN counts as singular.
         return not growth * SINGULAR < 1.0
 
     def solve(self, b: Vector | Matrix) -> Any:
-        """Solve K x = b for one right-hand side, or for one per column.
-
-        The solution is refined until the residual is 1e-13·‖b‖_∞ or is not halved, then it is the
-        rounding error of K x. For a singular K the result is meaningless.
-        """
+        """Solve K x = b for one or several right-hand sides; without meaning for a singular K."""
         if b.size == 0:
             return b.copy()
         x = self._solver.solve(b)
         residual = b - self._matrix @ x
         error = _sizes(residual)
+        # A residual that a refinement does not halve is the rounding error of K x.
         for _ in range(_REFINEMENTS):
             if np.all(error <= _EXACT * _sizes(b)):
                 break
             refined = x + self._solver.solve(residual)
             new_residual = b - self._matrix @ refined
             new_error = _sizes(new_residual)
+            # Each column keeps its better solution.
             better = new_error < error
             halved = np.any(new_error <= 0.5 * error)
             x, residual = np.where(better, refined, x), np.where(better, new_residual, residual)

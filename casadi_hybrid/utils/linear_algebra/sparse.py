@@ -38,20 +38,14 @@ class Pattern:
 
     @classmethod
     def ordered(cls, shape: tuple[int, int], rows: Any, cols: Any) -> tuple[Pattern, Index]:
-        """Return the pattern of unordered entries, and the index of each entry in it.
-
-        Entries at one place are merged.
-        """
+        """Return the pattern of unordered entries, merged, and the index of each entry in it."""
         # These keys sort the entries by columns, then by rows.
         keys, position = distinct(cols * np.intp(shape[0]) + rows)
         return cls(shape, keys % shape[0], keys // shape[0]), position
 
     def block(self, rows: Index, cols: Index) -> tuple[Pattern, Index]:
-        """Return the pattern of a block, and the indices of its entries in this pattern.
-
-        Args:
-            rows, cols: increasing indices of the block.
-        """
+        """Return the pattern of a block, and the indices of its entries in this pattern."""
+        # rows and cols increase, so the column-major order is kept.
         new_row = np.full(self.shape[0], -1, dtype=np.intp)
         new_col = np.full(self.shape[1], -1, dtype=np.intp)
         new_row[rows], new_col[cols] = np.arange(rows.size), np.arange(cols.size)
@@ -66,26 +60,21 @@ def starts(places: Index, size: int) -> NDArray[np.int64]:
 
 
 class Layout:
-    """Lower triangle of the sparse matrix K = [W + D, Aᵀ; A, E].
-
-    Attributes:
-        n, size: numbers of rows of W and of K.
-        starts, rows, cols: entries of K in compressed columns, as C reads them.
-        of_W: indices of the entries of W in the lower triangle.
-        at_W, at_A, at_diagonal: indices in K of these entries, of A, and of D and E.
-    """
+    """Lower triangle of the sparse matrix K = [W + D, Aᵀ; A, E]."""
 
     def __init__(self, W: Pattern, A: Pattern) -> None:
         m, n = A.shape
-        self.n, self.size = n, n + m
-        self.of_W = np.flatnonzero(W.rows >= W.cols)
+        self.n, self.size = n, n + m  # rows of W and of K
+        self.of_W = np.flatnonzero(W.rows >= W.cols)  # entries of W in the lower triangle
         diagonal = np.arange(self.size)
+        # Every diagonal entry is present, as the factorization in C asks.
         rows = np.concatenate((W.rows[self.of_W], A.rows + n, diagonal))
         cols = np.concatenate((W.cols[self.of_W], A.cols, diagonal))
         pattern, where = Pattern.ordered((self.size, self.size), rows, cols)
         entries = starts(pattern.cols, self.size), pattern.rows, pattern.cols
         self.starts, self.rows, self.cols = (array.astype(np.int32) for array in entries)
         of_W, of_A = self.of_W.size, A.rows.size
+        # Indices in K of these entries, of A, and of D and E.
         self.at_W, self.at_A = where[:of_W], where[of_W : of_W + of_A]
         self.at_diagonal = where[of_W + of_A :]
 

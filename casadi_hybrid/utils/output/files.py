@@ -11,7 +11,6 @@ from typing import Any
 from casadi_hybrid.utils.errors import InputError
 
 FIGURES = ("png", "svg", "pdf")
-"""Formats of figures."""
 
 
 def add_figures(parser: ArgumentParser) -> None:
@@ -25,11 +24,8 @@ def add_figures(parser: ArgumentParser) -> None:
 
 
 def writable(folder: Path) -> Path:
-    """Make the folder if it is missing, and try to write there.
-
-    Raises:
-        InputError: with the reason of a failure.
-    """
+    """Make the folder if it is missing, and try to write there; raises InputError."""
+    # Permission bits tell little about network folders and full disks.
     probe = folder / f".probe-{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -56,11 +52,7 @@ def pandas() -> Any:
 
 
 def optional(module: str, user: str, extra: str) -> Any:
-    """Return a module that an extra of this package installs.
-
-    Raises:
-        InputError: without the module; the message names its user and the extra.
-    """
+    """Return a module that an extra of this package installs; raises InputError without it."""
     try:
         return import_module(module)
     except ImportError:

@@ -28,8 +28,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5, 1, 1.5)), (0, (3, 1)), ":", "-")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
+# Width of a figure in inches, the text width of a page: fonts keep their size in print.
 WIDTH = 7.0
-"""Width of a figure in inches, the text width of a page: fonts keep their size in print."""
 
 # Any: older versions of matplotlib lack the Literal type of the names of settings.
 _STYLE: Any = {
@@ -60,11 +60,7 @@ def figure(
 ) -> tuple[Figure, NDArray[Any]]:
     """Return an empty figure in the package's style and its axes, rows×columns.
 
-    Args:
-        rows, columns: number of panels.
-        height: height of a row in inches.
-        width: width of the figure in inches.
-        **grid: further arguments of :meth:`matplotlib.figure.Figure.subplots`, such as ``sharex``.
+    ``height`` is that of a row in inches; ``grid`` has arguments of ``Figure.subplots``.
     """
     # Axes store the settings of their creation, so callers need no context.
     with rc_context(_STYLE):
@@ -76,16 +72,11 @@ def figure(
 
 
 def line_style(i: int, points: int = 0) -> dict[str, Any]:
-    """Colour, dashes and marker of curve number ``i``, as arguments of ``Axes.plot``.
-
-    Args:
-        i: number of the curve; the styles repeat after eight.
-        points: length of the curve. If given, about eight markers are spread over the curve,
-            shifted from curve to curve.
-    """
+    """Colour, dashes and marker of curve number ``i``, as arguments of ``Axes.plot``."""
     k = i % len(PALETTE)
     style: dict[str, Any] = {"color": PALETTE[k], "linestyle": DASHES[k], "linewidth": 1.6}
     if points:
+        # About eight markers on a curve of so many points, shifted from curve to curve.
         spacing = max(1, points // 8)
         style |= {"marker": MARKERS[k], "markersize": 5.0}
         style["markevery"] = ((i * spacing) // len(PALETTE), spacing)

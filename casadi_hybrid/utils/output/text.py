@@ -6,13 +6,9 @@ from collections.abc import Sequence
 
 
 def aligned(rows: Sequence[Sequence[str]], sides: str = "<") -> list[str]:
-    """Return rows of cells as lines with aligned columns.
-
-    Args:
-        rows: rows of equal length.
-        sides: ``<`` (left) or ``>`` (right) for each column; the last one holds for the rest.
-    """
+    """Return rows of cells as lines with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    # < (left) or > (right) for each column; the last one holds for the rest.
     sides += sides[-1] * len(widths)
     lines = []
     for row in rows:

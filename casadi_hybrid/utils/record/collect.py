@@ -23,12 +23,7 @@ Found = TypeVar("Found")
 
 
 class Unfinished(KeyboardInterrupt):
-    """A study was ended by Ctrl-C.
-
-    Attributes:
-        found: the study's result of the finished units.
-        done, total: numbers of units.
-    """
+    """A study was ended by Ctrl-C; ``found`` is its result of ``done`` of ``total`` units."""
 
     def __init__(self, found: Any, done: int, total: int) -> None:
         self.found, self.done, self.total = found, done, total
@@ -37,24 +32,16 @@ class Unfinished(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Keeping(Generic[Item, Value]):
-    """Place and form of a study's record.
+    """Place and form of a study's record."""
 
-    Args:
-        folder: holds the record, and the table ``runs.csv`` or ``runs.parquet``.
-        study, settings: kind and settings of the study; a record of others is refused.
-        rows: (unit, value) → rows of the unit.
-        value: rows → value.
-        table: ``"csv"``, ``"parquet"``, or empty for no table.
-        fresh: delete an earlier record.
-    """
-
-    folder: Path
+    folder: Path  # of the record, and of the table runs.csv or runs.parquet
+    # A record of another study, or of other settings, is refused.
     study: str
     settings: dict[str, Any]
     rows: Callable[[Item, Value], Sequence[Row]]
     value: Callable[[Sequence[Row]], Value]
-    table: str = "csv"
-    fresh: bool = False
+    table: str = "csv"  # or "parquet", or empty for no table
+    fresh: bool = False  # delete an earlier record
 
 
 def collect(
@@ -68,15 +55,10 @@ def collect(
     label: str = "",
     lost: Callable[[Item, str], Value] | None = None,
 ) -> Found:
-    """Run the work on every item that the record lacks; see :func:`in_parallel`.
+    """Run the work on every item that the record lacks, see :func:`in_parallel`; return ``made``.
 
-    Args:
-        made: (values by item in the items' order, reason why some could not be written or empty)
-            → the result.
-
-    Raises:
-        InputError: by the record, before any work, and by the cluster.
-        Unfinished: by Ctrl-C, with the result of the finished items.
+    ``made`` gets the values by item, in order, and why some could not be written. Ctrl-C raises
+    Unfinished with the result of the finished items.
     """
     values: dict[Item, Value] = {}
     record: Record | None = None
@@ -108,6 +90,7 @@ def collect(
             work, missing, workers=workers, cluster=cluster, label=label, lost=lost
         )
         try:
+            # closing() ends the processes at an exception too.
             with closing(stream):
                 for item, value in stream:
                     values[item] = value

@@ -51,18 +51,9 @@ def in_parallel(
 ) -> Generator[tuple[Item, Value], None, None]:
     """Yield (item, work(item)) as each is done, in no particular order.
 
-    The values equal those of a plain loop, bit for bit. Processes end with this one and do not
-    hear Ctrl-C. After the death of a process its items run again, one at a time.
-
-    Args:
-        work: a function; lambdas and functions of a notebook are accepted.
-        items: arguments of the function.
-        workers: processes; all available cores by default. One worker runs in this process, as
-            does everything without joblib.
-        cluster: replaces the processes: ``"local"`` for a Dask cluster on this machine, the
-            address of a Dask scheduler, or a ``distributed.Client``.
-        label: name of the progress bar on a terminal; no bar if empty.
-        lost: (item, sentence) → value of an item that ends its process also when run alone.
+    The values equal those of a plain loop, bit for bit. ``cluster`` is ``"local"`` for Dask on this
+    machine, the address of a scheduler, or a client. ``lost``: (item, sentence) → value of an item
+    that ends its process also when run alone.
 
     Raises:
         InputError: for an unreachable cluster, workers with other software, or a function that
@@ -90,11 +81,9 @@ def in_parallel(
 
 
 def _serial(work: Callable[[Item], Value], items: Sequence[Item]) -> Numbered[Value]:
-    """Yield numbered values, computed in this process.
-
-    CasADi loses a KeyboardInterrupt that arrives while it converts an argument, so the signal is
-    remembered and raised after the item.
-    """
+    """Yield numbered values, computed in this process."""
+    # CasADi loses a KeyboardInterrupt that arrives while it converts an argument, so the signal is
+    # remembered and raised after the item.
     interrupts: list[int] = []
 
     def remember(handle: Callable[[], None]) -> None:
@@ -111,17 +100,11 @@ def _serial(work: Callable[[Item], Value], items: Sequence[Item]) -> Numbered[Va
 
 @dataclass(frozen=True)
 class _Backend:
-    """A pool of processes.
+    """A pool of processes."""
 
-    Attributes:
-        executor: returns the executor; a new one after a death.
-        workers: number of processes.
-        death: error of a future whose process ended.
-    """
-
-    executor: Callable[[], Any]
+    executor: Callable[[], Any]  # a new one after a death
     workers: int
-    death: type[Exception]
+    death: type[Exception]  # of a future whose process ended
 
 
 def _parallel(
@@ -133,6 +116,7 @@ def _parallel(
     """Yield numbered values; after a death the suspects run first, one at a time."""
     task = partial(_checked, work, software())
     missing = dict(enumerate(items))
+    # After a death nobody knows which item was the cause: all that were under way are suspects.
     suspects: list[int] = []
     with context as backend:
         _check_pickles(task)
@@ -163,6 +147,7 @@ def _completed(
     died = False
     try:
         while True:
+            # Two items a worker keep all busy, and few become suspects.
             room = 0 if died else 2 * backend.workers - len(pending)
             try:
                 with _sigint_blocked():  # submitting may start a process
@@ -228,6 +213,7 @@ def _end_with_parent(parent: int) -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_PARENT_SECONDS)
+        # sys.exit would end this thread alone.
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="parent watch").start()
@@ -235,11 +221,7 @@ def _end_with_parent(parent: int) -> None:
 
 @contextmanager
 def _cluster(cluster: Any, workers: int) -> Iterator[_Backend]:
-    """A Dask cluster: a local one, one at an address, or that of a client.
-
-    joblib's backend for Dask waits for ever after the death of a worker, hence the executor of the
-    client.
-    """
+    """A Dask cluster: a local one, one at an address, or that of a client."""
     if find_spec("distributed") is None:
         raise InputError(
             "cluster needs distributed, which is not installed; "
@@ -255,6 +237,7 @@ def _cluster(cluster: Any, workers: int) -> Iterator[_Backend]:
             client = stack.enter_context(_client(cluster, workers))
 
         def executor() -> Any:
+            # joblib's own backend for Dask waits for ever after the death of a worker.
             client.wait_for_workers(1, timeout=_WORKER_SECONDS)
             return client.get_executor(pure=False)
 
@@ -271,6 +254,7 @@ def _client(cluster: Any, workers: int) -> Any:
             "processes": True,
             "dashboard_address": ":0",
             "silence_logs": logging.CRITICAL,
+            # A killed task is not tried again here: _parallel runs suspects alone.
             "scheduler_kwargs": {"allowed_failures": 0},
         }
     try:

@@ -30,14 +30,10 @@ def header(study: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Record:
-    """An open record: table ``units`` has the rows of a unit as JSON under the unit's JSON.
-
-    Attributes:
-        unwritten: reason why units are missing in the file; empty if none is.
-    """
+    """An open record: table ``units`` has the rows of a unit as JSON under the unit's JSON."""
 
     def __init__(self, file: sqlite3.Connection) -> None:
-        self.unwritten = ""
+        self.unwritten = ""  # why units are missing in the file
         self._file = file
         self._waiting: list[tuple[str, str]] = []
 
@@ -62,17 +58,7 @@ class Record:
 
 @contextmanager
 def opened(folder: Path, about: Mapping[str, Any], *, fresh: bool = False) -> Iterator[Record]:
-    """Open the record of a folder for this process alone.
-
-    Args:
-        folder: made if missing.
-        about: header of the study, see :func:`header`.
-        fresh: delete an earlier record.
-
-    Raises:
-        InputError: if the folder cannot be written to, is in use, or holds another study, or one
-            of an earlier version.
-    """
+    """Open a folder's record for this process alone; raises InputError if that is refused."""
     path = writable(folder) / FILE
     # The system releases the lock when the process ends, also by a kill. Its own file leaves the
     # record readable meanwhile.

@@ -32,18 +32,12 @@ DEPENDENT = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A problem with parameters, bounds and tolerance.
-
-    Attributes:
-        problem, evaluator: the problem, and its functions at the parameters.
-        bounds: rows with lbg = ubg are the equations.
-        tol, scaled: as :func:`~casadi_hybrid.verify.verify` takes them.
-    """
+    """A problem with parameters, bounds and tolerance."""
 
     problem: Problem
     evaluator: Evaluator
-    bounds: Bounds
-    tol: float = 1e-6
+    bounds: Bounds  # rows with lbg = ubg are the equations
+    tol: float = 1e-6  # as verify takes it, and scaled
     scaled: bool = False
 
     def within(self, *measures: Measure) -> bool:
@@ -52,14 +46,7 @@ class Instance:
 
 
 class Face:
-    """The problem on a face: min f over the free variables s.t. the active constraints hold.
-
-    Attributes:
-        free: indices of the variables without an active bound.
-        constraints: indices of the active constraints, into g.
-        x: the free variables at the point.
-        jacobian: J_g of the active constraints, sparse.
-    """
+    """The problem on a face: min f over the free variables s.t. the active constraints hold."""
 
     def __init__(self, instance: Instance, rows: Rows, active: Indices) -> None:
         self.instance, self.rows, n = instance, rows, rows.n
@@ -67,6 +54,7 @@ class Face:
         self.constraints = active[active >= n] - n
         self.x = rows.x[self.free]
         self.jacobian = rows.jacobian[self.constraints + n][:, self.free].tocsr()
+        # Each active row holds at the nearer of its bounds.
         lower_is_nearer = np.abs(rows.inside(-1.0)) <= np.abs(rows.inside(1.0))
         bound = np.where(lower_is_nearer, rows.lower, rows.upper)
         self._target = bound[n + self.constraints]
@@ -98,13 +86,12 @@ class Face:
 
     @cached_property
     def rank(self) -> int:
-        """Numerical rank of the Jacobian.
-
-        For a large one, the number of negative eigenvalues of [I, Âᵀ; Â, δI], as many as of the
-        Schur complement δI − ÂÂᵀ. ÂÂᵀ itself may be dense.
-        """
+        """Numerical rank of the Jacobian."""
         if self.small or not self.free.size:
             return self.fit.rank
+        # The inertia of [I, Âᵀ; Â, δI] is that of I and of the Schur complement δI − ÂÂᵀ
+        # (Haynsworth, 1968). Negative eigenvalues are the squared singular values of Â above δ.
+        # ÂÂᵀ itself may be dense.
         identity = sp.eye_array(self.free.size)
         return SymmetricFactor(self.augmented(identity, DEPENDENT)).inertia.negative
 
@@ -114,13 +101,10 @@ class Face:
         return sp.diags_array(1.0 / largest_of(self.jacobian, 1)) @ self.jacobian
 
     def augmented(self, block: Any, corner: float | None = None) -> Any:
-        """Return [block, Âᵀ; Â, corner·I].
-
-        By default the corner is zero, and −δ for dependent rows, so that each row has a negative
-        eigenvalue.
-        """
+        """Return [block, Âᵀ; Â, corner·I]; the corner is 0 by default, −δ for dependent rows."""
         k = self.constraints.size
         if corner is None:
+            # With −δ a dependent row has a negative eigenvalue as all others have.
             corner = 0.0 if self.rank == k else -DEPENDENT
         return sp.block_array([[block, self.scaled.T], [self.scaled, corner * sp.eye_array(k)]])
 
@@ -135,14 +119,14 @@ class Face:
         full[n + self.constraints] = multipliers
         slope = self.rows.slope(full)
         slope[self.free] = 0.0
+        # Stationarity ∇f + J_gᵀlam_g + lam_x = 0 at the fixed variables.
         full[:n] = -slope
         return full
 
     def first(self, x: Vector) -> Evaluation:
         """Evaluate the functions on the face.
 
-        Raises:
-            EvaluationError: if they are undefined, or a row off the face is violated.
+        Raises EvaluationError if they are undefined, or a row off the face is violated.
         """
         full, rows = self.rows.x.copy(), self.rows
         full[self.free] = x
@@ -150,6 +134,7 @@ class Face:
         trial = Rows.at(full, values, self.instance.bounds, rows.names)
         violation = np.abs(trial.violation)
         violation[rows.n + self.constraints] = 0.0
+        # A row may be violated as much as at the judged point.
         bad = np.flatnonzero(violation > np.maximum(self.instance.tol, np.abs(rows.violation)))
         if bad.size:
             i = int(bad[0])
@@ -164,15 +149,12 @@ class Face:
         lam[self.constraints] = multipliers
         H = self.instance.evaluator.hessian(self.rows.x, lam)
         H = H[:, self.free].tocsr()[self.free]
+        # Exactly symmetric: factorizations read one triangle.
         return sp.csc_array(0.5 * (H + H.T))
 
 
 class Faces:
-    """The faces of an instance at one point.
-
-    Raises:
-        EvaluationError: if x or a function is not finite.
-    """
+    """Faces of an instance at one point; raises EvaluationError if x or a value is not finite."""
 
     def __init__(self, instance: Instance, x: Vector) -> None:
         functions = instance.problem.functions

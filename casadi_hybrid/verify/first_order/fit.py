@@ -25,33 +25,33 @@ from casadi_hybrid.utils.inputs import Matrix, Vector
 from casadi_hybrid.utils.linear_algebra.factorization import SymmetricFactor
 from casadi_hybrid.verify.first_order.rows import Flags, largest_of
 
+# Weight of the proximal term for columns of size one, and its steps at most.
 PROXIMAL = 1e-12
 PROXIMAL_STEPS = 10
+# Exchanges at most, and full ones without progress before single ones.
 PIVOTS = 100
 FULL_EXCHANGES = 3
 ROUNDING = 1e-13
 LP_SECONDS = 5.0
 RANK_TOLERANCE = 1e-9  # fraction of the largest singular value that counts as zero
+# Gauss–Newton steps, relative rounding of h at which they end, and their largest size.
 SETTLING_STEPS = 3
 SETTLED = 1e-14
 TRUST = 1e-3
 
 
 def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) -> Vector:
-    """Return ν (see the module), zero for a zero column of G.
-
-    Args:
-        slope, gradients, distances: s, G (its columns are scaled to entries of one), diag W.
-        signed: mask of the ν that must not be negative.
-    """
+    """Return ν of the module's problem, zero for a zero column of G; diag W is ``distances``."""
     k = gradients.shape[1]
     if k == 0:
         return np.zeros(0)
+    # Columns of size one: the proximal term then treats all ν alike.
     size = largest_of(gradients, 0)
     problem = _Scaled(slope, (gradients / size).tocsc(), (distances / size) ** 2, signed)
     nu = np.zeros(k)
     for _ in range(PROXIMAL_STEPS):
         try:
+            # The anchor moves to each ν, so the proximal term vanishes in the limit.
             last, nu = nu, problem.minimize(nu)
         except FloatingPointError:
             break
@@ -63,11 +63,8 @@ def fit_signed(slope: Vector, gradients: Any, distances: Vector, signed: Flags) 
 def fit_largest(
     slope: Vector, gradients: Any, distances: Vector, signed: Flags, start: Vector, unit: float
 ) -> Vector:
-    """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``.
-
-    Least squares may leave one entry above a tolerance ``unit`` that other multipliers meet. After
-    :data:`LP_SECONDS` the result is ``start``.
-    """
+    """Return ν with the least max(‖s + Gν‖_∞, ‖Wν‖_∞), by a linear program around ``start``."""
+    # Least squares may leave one entry above a tolerance `unit` that other multipliers meet.
     k = start.size
     # Steps δ = δ'·unit/size keep the program's numbers near one.
     size = unit / largest_of(gradients, 0)
@@ -76,6 +73,7 @@ def fit_largest(
     here = np.concatenate((slope + gradients @ start, distances * start)) / unit
     both, bound = sp.vstack((G, W)), np.ones((here.size, 1))
     lower = np.append(np.where(signed, -start / size, -np.inf), 0.0)
+    # Variables δ' and t: minimize t with −t ≤ here + (G; W)δ' ≤ t. Out of time x is None.
     solution = linprog(
         np.append(np.zeros(k), 1.0),
         A_ub=sp.block_array([[both, -bound], [-both, -bound]], format="csr"),
@@ -103,6 +101,7 @@ class _Scaled:
         fewest, chances = signed.size + 1, FULL_EXCHANGES
         for _ in range(PIVOTS):
             nu, residual = self._solve(passive, anchor)
+            # Half the gradient of the objective.
             pull = self._G.T @ residual + self._weights * nu + PROXIMAL * (nu - anchor)
             allowed = np.where(signed, np.maximum(nu, 0.0), nu)
             misfit = self._slope + self._G @ allowed
@@ -127,15 +126,12 @@ class _Scaled:
         return best
 
     def _solve(self, passive: Flags, anchor: Vector) -> tuple[Vector, Vector]:
-        """Return ν with zeros off the passive set, and the residual s + Gν.
-
-        The residual is an unknown of the augmented system [I, −G; −Gᵀ, −D], which avoids the
-        squared condition number of normal equations.
-        """
+        """Return ν with zeros off the passive set, and the residual s + Gν."""
         n = self._slope.size
         # Most proximal steps share the passive set, and thus the factors.
         if self._last is None or not np.array_equal(self._last[0], passive):
             G, D = self._G[:, passive], sp.diags_array(self._weights[passive] + PROXIMAL)
+            # The residual is an unknown too: this avoids the squared condition number of GᵀG.
             K = sp.block_array([[sp.eye_array(n), -G], [-G.T, -D]])
             self._last = passive, SymmetricFactor(K)
         z = self._last[1].solve(np.concatenate((self._slope, -PROXIMAL * anchor[passive])))
@@ -179,6 +175,7 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
     rank = _rank(sigma)
     if max_rank is not None:
         rank = min(rank, max_rank)
+    # λ̂ = −(Âᵀ)⁺∇f of the scaled rows, and λ = λ̂/size.
     multipliers = -(U[:, :rank] / sigma[:rank]) @ (Vt[:rank] @ gradient) / rows
     # Minimum norm in unscaled multipliers: without the part in ker Jᵀ.
     free = np.linalg.qr(U[:, rank:] / rows[:, None])[0]
@@ -190,12 +187,9 @@ def fit_multipliers(gradient: Vector, jacobian: Matrix, *, max_rank: int | None 
 
 
 def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> int:
-    """Return the rank of J on h = 0, near a point that violates it slightly.
-
-    If J loses rank on the feasible set, it has full rank a tiny distance away, and huge
-    multipliers fit any gradient there. The rank is therefore computed after a few Gauss–Newton
-    steps towards h = 0, without directions that move x by more than 1e-3·max(1, ‖x‖_∞).
-    """
+    """Return the rank of J on h = 0, near a point that violates it slightly."""
+    # If J loses rank on the feasible set, it has full rank a tiny distance away, and huge
+    # multipliers fit any gradient there. So the rank is computed after a few steps towards h = 0.
     here = start
     rank = int(min(start.B.shape))
     for step in range(SETTLING_STEPS + 1):
@@ -207,6 +201,7 @@ def settled_rank(first: Callable[[Vector], Evaluation], start: Evaluation) -> in
             break
         # The minimum-norm Gauss–Newton step in the coordinates of the singular vectors.
         move = (U.T @ (here.h / rows))[:rank] / sigma[:rank]
+        # A direction of a tiny singular value would lead far away.
         move[np.abs(move) > TRUST * max(1.0, float(np.abs(start.x).max()))] = 0.0
         try:
             here = first(here.x - Vt[:rank].T @ move)

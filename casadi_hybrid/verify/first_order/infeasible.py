@@ -23,17 +23,13 @@ STATIONARY = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class ViolationSlope:
-    """Distance of an infeasible point from being stationary for its violation.
+    """Distance of an infeasible point from being stationary for its violation."""
 
-    Attributes:
-        kind: ``"least squares"``, ``"scaled least squares"`` or ``"sum"``.
-        slope: ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the predicted relative decrease of the
-            violation for a step of relative size one.
-        weights: w and ν, one per row: the certificate Aᵀ·weights ≈ 0.
-    """
-
-    kind: str
+    kind: str  # "least squares", "scaled least squares" or "sum"
+    # ‖A_Vᵀw + A_Sᵀν‖_∞ relative to Σ|w|; scaled: the predicted relative decrease of the violation
+    # for a step of relative size one.
     slope: Measure
+    # w and ν, one per row: the certificate Aᵀ·weights ≈ 0.
     weights: Vector
 
     @property
@@ -46,6 +42,7 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
     """Return the violation closest to stationary; rows violated by more than ``tol`` count."""
     v = np.where(np.abs(rows.violation) > tol, rows.violation, 0.0)
     choices = {
+        # Gradients of ½Σv², ½Σ(v/size)² and Σ|v| by v.
         "least squares": v,
         "scaled least squares": v / np.maximum(rows.sizes, 1e-100) ** 2,
         "sum": np.sign(v),
@@ -58,6 +55,7 @@ def violation_slope(rows: Rows, tol: float) -> ViolationSlope:
 def _slope(rows: Rows, kind: str, weights: Vector, v: Vector, tol: float) -> ViolationSlope:
     sides = nearby_sides(rows, tol)
     held = v[sides.row] == 0.0
+    # Violated rows have their weights already; only others get multipliers.
     satisfied = Sides(sides.row[held], sides.sign[held], sides.distance[held])
     # The tolerances of the fit are for weights of size one.
     weights = weights / np.abs(weights).max()

@@ -74,7 +74,9 @@ class FirstOrder:
 def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None) -> FirstOrder:
     """Fit multipliers, judge ``given`` (lam_x, lam_g) beside them, and evaluate the residuals."""
     rows, within = faces.rows, faces.instance.within
+    # An interior-point method stops short of its bounds: √tol finds those it pushes against.
     sides = nearby_sides(rows, float(np.sqrt(faces.instance.tol)))
+    # Huge multipliers may overflow; NaN is never within the tolerance.
     with np.errstate(all="ignore"):
         multipliers = _fit(faces, sides)
         fitted = _settled(faces, residuals(rows, sides, multipliers), multipliers)
@@ -92,6 +94,7 @@ def first_order(faces: Faces, given: tuple[Vector | None, Vector] | None = None)
 def _judge_given(faces: Faces, sides: Sides, lam_x: Vector | None, lam_g: Vector) -> Given:
     rows, n = faces.rows, faces.rows.n
     if lam_x is None:
+        # From ∂L/∂x = ∇f + J_gᵀlam_g + lam_x = 0.
         lam_x = -(rows.gradient + rows.jacobian[n:].T @ lam_g)
         # A slope without a bound remains a residual of stationarity.
         bound = np.where(lam_x > 0, rows.upper[:n], rows.lower[:n])
@@ -105,6 +108,7 @@ def _settled(faces: Faces, computed: PointResiduals, multipliers: Vector) -> Poi
     """Return the residuals without the rounding inside of ∇f: see :func:`counted_slope`."""
     instance, rows = faces.instance, faces.rows
     others = computed.feasibility, computed.complementarity, computed.dual_sign
+    # Only a failure of stationarity alone may be rounding.
     if instance.within(computed.stationarity) or not instance.within(*others):
         return computed
     newton = _newton_step(faces, multipliers)
@@ -127,24 +131,24 @@ def _newton_step(faces: Faces, multipliers: Vector) -> tuple[Vector, float] | No
     try:
         H = face.hessian(face.pick(multipliers))
         size = (float(abs(H).max()) if H.nnz else 0.0) or 1.0
+        # Â and H/size have entries up to one.
         factor = SymmetricFactor(face.augmented(H / size))
     except (EvaluationError, FloatingPointError):
         return None
-    # Inertia (n, k, 0): the reduced Hessian is positive definite.
+    # Inertia (n, k, 0): ZᵀHZ is positive definite (Nocedal and Wright, theorem 16.3).
     if factor.inertia.zero or factor.inertia.negative != k:
         return None
     slope = rows.slope(multipliers)[face.free]
+    # Newton's step on the active set: [H, Âᵀ; Â, 0](d; y) = (−∇L; 0).
     step = factor.solve(np.append(-slope / size, np.zeros(k)))[:n]
     return step, float((abs(H) @ np.abs(face.x)).max(initial=0.0))
 
 
 def _fit(faces: Faces, sides: Sides) -> Vector:
-    """Return the multipliers with the least residuals.
-
-    First by the bounds near x, then by every bound, as far as complementarity permits a multiplier.
-    A point that fails both fails for any multipliers; the first fit then explains it best.
-    """
+    """Return the multipliers with the least residuals."""
     rows, everywhere = faces.rows, nearby_sides(faces.rows, np.inf)
+    # First by the bounds near x, then by every bound, as far as complementarity permits a
+    # multiplier. A point that fails both fails for any; the first fit explains it best.
     nearby, multipliers = _fit_sides(faces, sides)
     if multipliers is None and everywhere.row.size > sides.row.size:
         _, multipliers = _fit_sides(faces, everywhere)
@@ -215,10 +219,7 @@ def _scale(rows: Rows, multipliers: Vector) -> float:
 
 
 def _signs(rows: Rows, sides: Sides, multipliers: Vector) -> tuple[Measure, Measure]:
-    """Return complementarity and dual sign.
-
-    The sign of a multiplier is wrong if it points to no bound, or away from the bound of its row.
-    """
+    """Return complementarity and dual sign."""
     i = np.arange(rows.value.size)
     above, below = (np.isin(i, sides.row[sides.sign == sign]) for sign in (1.0, -1.0))
     up, size = multipliers > 0, np.abs(multipliers)

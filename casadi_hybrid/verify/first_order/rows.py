@@ -117,24 +117,22 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Bounds that x meets, violates or is close to: the candidates for multipliers.
+    """Bounds that x meets, violates or is close to: the candidates for multipliers."""
 
-    A row close to both of its bounds has two sides, of sign +1 at the upper and −1 at the lower
-    one, an equation one of sign 0. ``distance`` is how far inside its bound the row is, or zero.
-    """
-
-    row: Indices
-    sign: Vector
-    distance: Vector
+    row: Indices  # twice for a row close to both of its bounds
+    sign: Vector  # +1 at the upper bound, −1 at the lower one, 0 for an equation
+    distance: Vector  # inside the bound, or zero
 
     def columns(self, rows: Rows) -> Any:
         """Return the sides' gradients as columns, pointing out of the feasible set: n×k, sparse."""
+        # Coefficients of columns that point outward are ≥ 0, as λ ≥ 0 at an upper bound.
         outward = np.where(self.sign == 0, 1.0, self.sign)
         return (sp.diags_array(outward) @ rows.jacobian[self.row]).T.tocsc()
 
     def multipliers(self, coefficients: Vector, size: int) -> Vector:
         """Return one multiplier per row from one coefficient per side."""
         multipliers = np.zeros(size)
+        # add.at sums both sides of a row, which += would not.
         np.add.at(multipliers, self.row, np.where(self.sign == 0, 1.0, self.sign) * coefficients)
         return multipliers
 

@@ -40,6 +40,7 @@ def critical_second_order(
 ) -> SecondOrder:
     """Judge the curvature at a KKT point on the kernel of the binding rows."""
     rows, face, instance = faces.rows, faces.of(active.binding), faces.instance
+    # Given multipliers count if they satisfy the first order.
     given = None
     if first.given is not None and instance.within(*first.given.residuals[1:]):
         given = face.pick(first.given.multipliers)
@@ -62,15 +63,12 @@ def critical_second_order(
 def judged_with_near_limits(
     faces: Faces, first: FirstOrder, active: ActiveSet, licq: bool
 ) -> SecondOrder:
-    """Judge as :func:`critical_second_order`; without a proof count near limits as active too.
-
-    An interior-point method ends at a distance from a limit, the barrier parameter divided by the
-    multiplier. Such a limit counts as active if f falls by at most ``tol`` on the way to it, and if
-    this proves a minimizer.
-    """
+    """Judge as :func:`critical_second_order`; without a proof count near limits as active too."""
     verdict = critical_second_order(faces, first, active, licq)
     if verdict.verdict not in _UNPROVED:
         return verdict
+    # An interior-point method ends at a distance from a limit, the barrier parameter divided by the
+    # multiplier. Such a limit counts if f falls by at most tol on the way, and this proves it.
     sides, rows = first.sides, faces.rows
     # ½|curvature|·distance² is the fall of f on the way to the limit; twice that is compared.
     fall = -(verdict.smallest or 0.0) * (sides.distance / rows.sizes[sides.row]) ** 2
@@ -93,6 +91,7 @@ def _judge(
 ) -> SecondOrder:
     tol = face.instance.tol
     if face.free.size == face.rank:
+        # ker A = {0}: no direction is left to judge.
         point = Curvature.VERTEX if active.strong.size else Curvature.ISOLATED_POINT
         return SecondOrder(point, tol, fitted)
     if not face.exact:
@@ -104,6 +103,7 @@ def _judge(
         return verdict
     # A large face has no search for paths or other multipliers.
     critical = _in_cone(_outward(face, active), verdict.direction)
+    # With unique multipliers negative curvature in a critical direction refutes a minimum.
     if licq and critical is not None:
         return replace(verdict, direction=critical)
     return replace(verdict, verdict=Curvature.UNDECIDED)
@@ -159,12 +159,8 @@ def _outward(face: Face, active: ActiveSet) -> Matrix:
 
 
 def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
-    """Minimize yᵀRy over unit y with W y ≤ 0: y is an eigenvector of R on a face of the cone.
-
-    Returns:
-        The least value, infinite for the cone {0}; its y or None; True if it is proved to be the
-        least, which repeated eigenvalues may prevent.
-    """
+    """Minimize yᵀRy over unit y with W y ≤ 0; return value, y or None, and True if proved."""
+    # The minimizer is an eigenvector of R on a face of the cone, on which some rows vanish.
     least, best = np.inf, None
     unresolved = [np.inf]
     for count in range(len(W) + 1):
@@ -176,6 +172,7 @@ def least_on_cone(R: Matrix, W: Matrix) -> tuple[float, Vector | None, bool]:
             inside = [_in_cone(W, y) for y in (Y @ vectors).T]
             gap = INSIDE * max(1.0, float(np.abs(values).max()))
             for value, y in zip(values, inside, strict=True):
+                # Another eigenvector of a repeated eigenvalue may lie inside: nothing is proved.
                 repeated = np.count_nonzero(np.abs(values - value) <= gap) > 1
                 if y is None and repeated:
                     unresolved.append(float(value))

@@ -107,14 +107,11 @@ class ReducedHessian:
         return SecondOrder(verdict, zero, multipliers, inertia, float(values[0]), direction, chosen)
 
     def search(self, fitted: Vector, signs: Vector) -> SecondOrder:
-        """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite.
-
-        λ = λ_fit + N y with N = ker Jᵀ makes the smallest eigenvalue a concave function of y:
-        Polyak steps along its supergradient towards a positive target. ``signs`` are the
-        required signs of (lam_x; lam_g).
-        """
+        """Look for a λ with ∇f + Jᵀλ unchanged and ZᵀH(λ)Z positive definite."""
         face, Z, free = self._face, self.Z, self._face.fit.free
         base, zero = self.reduced(fitted)
+        # λ = λ_fit + N y with N = ker Jᵀ leaves ∇f + Jᵀλ as it is. H is affine in λ, so the
+        # smallest eigenvalue is a concave function of y.
         parts = [Z.T @ (self._hessian(column) - self._objective) @ Z for column in free.T]
         y = np.zeros(len(parts))
         best, best_value = y, -np.inf
@@ -125,11 +122,12 @@ class ReducedHessian:
             allowed = (signs * face.complete(fitted + free @ y) >= 0.0).all()
             if allowed and values[0] > best_value:
                 best, best_value = y, float(values[0])
+            # A supergradient: the derivative of vᵀHv for the eigenvector v held.
             gradient = np.array([vectors[:, 0] @ R @ vectors[:, 0] for R in parts])
             size = float(gradient @ gradient)
             if best_value >= target or size <= zero**2:
                 break
-            # Polyak step.
+            # Polyak's step towards the positive target.
             y = y + (target - values[0]) / size * gradient
         return self.judge(fitted + free @ best, "searched")
 
@@ -139,16 +137,15 @@ def _norm(A: Matrix) -> float:
 
 
 def by_inertia(face: Face, multipliers: Vector) -> SecondOrder:
-    """Return the verdict that holds if these are the only multipliers.
-
-    K = [H − zI, Âᵀ; Â, 0] with independent rows has as many eigenvalues ≤ 0 as there are rows, and
-    one more for each curvature ≤ z on ker Â (Nocedal and Wright, theorem 16.3). A corner of −εI for
-    dependent rows adds ÂᵀÂ/ε to H − zI: K still shows all curvatures ≤ z, and at worst more.
-    """
+    """Return the verdict that holds if these are the only multipliers."""
     H = face.hessian(multipliers)
     largest = float(abs(H).max()) if H.nnz else 0.0
     zero = max(face.instance.tol, ROUNDING * largest)
 
+    # With independent rows K = [H − zI, Âᵀ; Â, 0] has a negative eigenvalue for each row. One
+    # eigenvalue ≤ 0 more belongs to each curvature ≤ z on ker Â (Nocedal and Wright, theorem 16.3).
+    # A corner of −εI for dependent rows adds ÂᵀÂ/ε to H − zI: K still shows all curvatures ≤ z, and
+    # at worst more.
     def factor(shift: float) -> SymmetricFactor:
         shifted = H - shift * sp.eye_array(face.free.size)
         return SymmetricFactor(face.augmented(shifted / max(largest, zero)))
@@ -186,8 +183,10 @@ def _nearest(factor: SymmetricFactor, n: int) -> Vector:
         right[:n] = v.ravel()
         return np.asarray(factor.solve(right)[:n])
 
+    # A fixed start, since ARPACK's own is random.
     start = solve(np.cos(np.arange(n)))
     if n > 1:
+        # The largest eigenvalue of the inverse belongs to the curvature nearest above the shift.
         inverse = spla.LinearOperator((n, n), solve, dtype=float)
         with suppress(spla.ArpackNoConvergence):
             start = spla.eigsh(inverse, k=1, which="LA", v0=start)[1][:, 0]
@@ -197,12 +196,7 @@ def _nearest(factor: SymmetricFactor, n: int) -> Vector:
 def falls_along(
     face: Face, start: Evaluation, direction: Vector, multipliers: Vector, residual: float
 ) -> Vector | None:
-    """Return ±direction if f falls along it at every length of :data:`STEPS`, else None.
-
-    Each trial point x ± t d is pulled back to h = 0 by Gauss–Newton steps and must stay between
-    t/2 and 2t away. f must fall by more than rounding, λᵀh and the first-order ``residual``
-    explain. d is a unit vector of ker J.
-    """
+    """Return ±direction if f falls along it at every length of :data:`STEPS`, else None."""
     unit = max(1.0, float(np.abs(start.x).max()))
     for d in (direction, -direction):
         if all(_falls(face, start, t * unit * d, multipliers, residual) for t in STEPS):
@@ -216,10 +210,12 @@ def _falls(
     end = _pull_back(face, start.x + step, start.h)
     if end is None:
         return False
+    # Violations of h may lower f by λᵀh, and the slope left at x by residual·|step|.
     moved, length = end.x - start.x, float(np.linalg.norm(step))
     margin = PATH_ROUNDING * max(1.0, abs(start.f), abs(end.f))
     margin += float(np.abs(multipliers) @ (np.abs(start.h) + np.abs(end.h)))
     margin += 2 * residual * float(np.abs(moved).sum())
+    # A point that was pulled back to the start, or far away, shows nothing.
     stayed = 0.5 * length <= np.linalg.norm(moved) <= 2 * length
     return bool(stayed and end.f < start.f - margin)
 
@@ -234,5 +230,6 @@ def _pull_back(face: Face, x: Vector, reference: Vector) -> Evaluation | None:
         rounding = PATH_ROUNDING * np.maximum(1.0, np.abs(trial.B) @ np.abs(x))
         if np.all(np.abs(trial.h) <= np.maximum(rounding, np.abs(reference))):
             return trial
+        # Gauss–Newton step of least norm.
         x = x - np.linalg.lstsq(trial.B, trial.h, rcond=None)[0]
     return None
