@@ -28,47 +28,28 @@ def of_nlp(name):
     return make
 
 
-def opti_of(plugin):
-    """An Opti, and the arguments of its ``solver``."""
-    return (Opti(), ("hybrid", TIGHT)) if plugin == "hybrid" else (ca.Opti(), ("ipopt", QUIET))
-
-
 def of_opti(rows):
     """Return plugin → (parameters → x and the multipliers of the first row, values)."""
 
     def make(plugin):
-        opti, solver = opti_of(plugin)
+        ours = plugin == "hybrid"
+        opti, options = (Opti(), TIGHT) if ours else (ca.Opti(), QUIET)
         x, q = opti.variable(3), opti.parameter(2)
         opti.minimize(ca.sumsqr(x - 2) + ca.exp(x[0] - x[1]) + 0.1 * x[2] ** 4)
         opti.set_initial(x, 0.3)
         constraints = rows(opti, x, q)
         opti.subject_to(constraints)
-        opti.solver(*solver)
+        opti.solver(plugin, options)
         outputs = ca.vertcat(x, ca.vec(opti.dual(constraints[0])))
         return opti.to_function("F", [q], [outputs]), np.array([0.9, 0.7])
 
     return make
 
 
-def opti_mpc(plugin):
-    """The usual law: where the state is measured is all that changes."""
-    opti, solver = opti_of(plugin)
-    X, U, x0 = opti.variable(2, 7), opti.variable(1, 6), opti.parameter(2)
-    opti.minimize(ca.sumsqr(X) + ca.sumsqr(U))
-    for k in range(6):
-        step = ca.vertcat(X[1, k], U[k] - ca.sin(X[0, k]))
-        opti.subject_to(X[:, k + 1] == X[:, k] + 0.2 * step)
-    opti.subject_to(X[:, 0] == x0)
-    opti.subject_to(opti.bounded(-0.1, U, 1))
-    opti.solver(*solver)
-    return opti.to_function("law", [x0], [ca.vec(U)]), np.array([0.9, 0.7])
-
-
 MADE = {name: of_nlp(name) for name in CASES} | {
     "Opti, bounds": of_opti(lambda opti, x, q: [x[:2] <= q]),
     "Opti, a sum": of_opti(lambda opti, x, q: [ca.sum1(x) == q[0]]),
     "Opti, a row": of_opti(lambda opti, x, q: [x[0] + x[1] * x[2] <= q[0], opti.bounded(-9, x, 9)]),
-    "Opti, predictive control": opti_mpc,
 }
 
 

@@ -182,16 +182,13 @@ def test_numbers_alone_leave_nothing_behind():
     assert reference() is None
 
 
-def test_copies_files_and_texts(solvers, tmp_path):
+def test_files_texts_and_mapped_copies(solvers, tmp_path):
     ours, path = solvers[0], str(tmp_path / "solver.txt")
-    expected = ours(**ARGUMENTS)["x"].full().tolist()
     ours.save(path)
-    read = NlpSolver.load(path), NlpSolver.deserialize(ours.serialize())
-    for solver in (pickle.loads(pickle.dumps(ours)), *read):
+    for solver in (NlpSolver.load(path), NlpSolver.deserialize(ours.serialize())):
         assert isinstance(solver, NlpSolver)
-        assert solver(**ARGUMENTS)["x"].full().tolist() == expected
         graph = graph_of(lambda q, s=solver: s(**{**ARGUMENTS, "p": q})["x"])
-        assert graph([1, 2]).full().tolist() == expected
+        assert graph([1, 2]).full().tolist() == ours(**ARGUMENTS)["x"].full().tolist()
     with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
         NlpSolver.deserialize("not one")
     P = ca.DM([[1, 2], [2, 1]])
