@@ -1,11 +1,8 @@
 """Many solves by one call: ``solver.batch`` and arguments with k columns."""
 
-import gc
 import signal
 import sys
 import threading
-import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,9 +13,8 @@ from support.cases.core import CASES, OUTPUTS, bits, warm
 from support.cases.watched import PythonFunction, ended, interrupted_square
 from support.paths import TESTS
 
-from casadi_hybrid import InputError, Problem, nlpsol
+from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.solver.nlpsol.runner import SolveError
-from casadi_hybrid.utils.threads import share_out
 
 
 def prepared(name, count, **options):
@@ -81,20 +77,6 @@ def test_overflowing_column_harms_no_other():
     batch = solver.batch(**{**arguments, "p": p})
     assert batch.success.tolist() == [True, True, False, True, True]
     assert all(column(batch, k) == expected[k] for k in (0, 1, 3, 4))
-
-
-def test_error_of_a_worker_ends_all():
-    done = []
-
-    def fails(k):
-        if k == 3:
-            raise KeyboardInterrupt
-        time.sleep(2e-3)
-        done.append(k)
-
-    with pytest.raises(KeyboardInterrupt):
-        share_out(range(1000), [fails, fails])
-    assert len(done) < 999
 
 
 @pytest.mark.usefixtures("terminal")
@@ -263,21 +245,6 @@ def test_threads_may_solve_at_once():
     with ThreadPoolExecutor(4) as pool:
         work = [pool.submit(solver.batch, **{**arguments, "p": p}, threads=2) for _ in range(8)]
         assert all(columns(future.result()) == expected for future in work)
-
-
-def test_batch_outlives_solver_and_leaks_nothing():
-    case = CASES["with_rows"]()
-    problem = Problem.from_nlp(case.nlp)
-    batch, reference = (
-        nlpsol("solver", "hybrid", problem).batch(**case.numbers),
-        weakref.ref(problem),
-    )
-    del problem
-    gc.collect()
-    assert batch.result(0).success
-    del batch
-    gc.collect()
-    assert reference() is None
 
 
 def test_an_interrupt_inside_a_function_ends_the_batch():

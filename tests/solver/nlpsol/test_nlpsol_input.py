@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from casadi.tools import entry, struct_MX, struct_SX, struct_symMX, struct_symSX
-from support.cases.nlp import OUTPUTS, PEER
+from support.cases.nlp import OUTPUTS, PEER, solved
 from support.cases.watched import Distance
 from support.judges.kkt import numbers
 from support.paths import DATA
@@ -319,6 +319,7 @@ def test_fixed_problem_has_multipliers():
     nlp = {"x": X, "p": P, "f": ca.sumsqr(X) * P, "g": rows}
     agree(nlp, {"lbx": 3, "ubx": 3, "p": 2, "x0": 7})
     agree(nlp, {"lbx": 3, "ubx": 3, "p": 2, "lbg": [8, -1], "ubg": [10, 5]})
+    assert not solved(nlp, lbx=3, ubx=3, p=2, ubg=8).stats()["success"]
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])

@@ -13,7 +13,8 @@ INF = float("inf")
 EQUATIONS, AWAY = {"lbg": 0, "ubg": 0}, {"lbx": 1, "x0": 2}
 FIXED = {"x0": [1, 2], "lbx": [1, 2], "ubx": [1, 2], "lbg": [2, 0.5], "ubg": [2, INF]}
 STEEP = 3.2e7 * (2 * ca.exp(0.5 * x) + (x - 0.17) ** 2)
-SIDES = {"lbg": [0.09, -INF, -INF, -0.82], "ubg": [0.09, 0.09, np.sin(0.765), INF]}
+SIDES = {"x0": 1.12, "lbx": 0.3, "lbg": [0.09, -INF, -INF, -0.82]}
+SIDES["ubg"] = [0.09, 0.09, np.sin(0.765), INF]
 CONSTANT = {"x0": [0.69, -0.26], "lbx": [-0.5, -INF], "ubx": [-0.5, INF], "lbg": -1, "ubg": 2}
 CROSSED = {"x0": 0, "lbg": [-2, 0, -2], "ubg": [-1, 0, -1]}
 
@@ -34,14 +35,7 @@ VERDICTS = [
     # More equations than free variables, and a row with one side: its slack has no violation.
     (X, X[0], [X[0] * X[1], X[0] ** 2], FIXED, "CONVERGED", 1),
     # One feasible point, at which two rows and a bound are active, and a steep objective.
-    (
-        x,
-        STEEP,
-        [x**2, x**2, ca.sin(2.55 * x), 2 * x**2 - 1],
-        {"x0": 1.12, "lbx": 0.3, **SIDES},
-        "CONVERGED",
-        130,
-    ),
+    (x, STEEP, [x**2, x**2, ca.sin(2.55 * x), 2 * x**2 - 1], SIDES, "CONVERGED", 130),
     # A constant row at its bound may have any multiplier: its restart is no limit of a caller.
     (X, 4.5e-8 * X[1], [ca.SX(-1)], CONSTANT, "CONVERGED", 3000),
     (X, X[0] ** 2, [ca.sumsqr(X)], {"x0": [1, 2], "ubg": -1}, "LOCALLY_INFEASIBLE", 100),
@@ -51,6 +45,8 @@ VERDICTS = [
     (X, -X[1], [X[1] - X[0] ** 2], {"x0": 1, **EQUATIONS}, "UNBOUNDED", 50),
     *((x, f, [], AWAY, "UNBOUNDED", 3000) for f in (-ca.sqrt(x), -(x**0.3), -ca.sqrt(1 + x**2))),
     *((x, (x - 1e11) ** 2 + least, [], {}, "CONVERGED", 3000) for least in (-1.0, -1e12)),
+    # The usual push inside the bound leaves the domain of the logarithm.
+    (x, x - 1e-3 * ca.log(0.005 - x), [], {"x0": 0, "lbx": 0}, "CONVERGED", 3000),
     # A root of more equations than unknowns, in three units.
     *map(root, (1e-3, 1.0, 1e3)),
     # Iterates are within tolerance long before steps end.
