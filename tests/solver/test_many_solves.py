@@ -1,6 +1,5 @@
 """Studies as a whole: dead workers, Ctrl-C, kills; sweeps and Monte Carlo that resume."""
 
-import contextlib
 import csv
 import os
 import signal
@@ -9,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing, suppress
 from itertools import product
 
 import numpy as np
@@ -104,10 +104,6 @@ def cost(gain, kind, noise):
     return {"cost": gain / 3 + noise, "rate": -noise}
 
 
-def another(gain, kind, noise):
-    return {"cost": gain, "rate": noise}
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_sweep_has_a_row_a_point(workers):
     def function(**point):  # functions inside of others travel to other processes
@@ -142,7 +138,7 @@ def test_sweep_resumes_and_grows(tmp_path, monkeypatch):
     assert calls == [4, 4, 0]
     assert str(swept) == str(undisturbed)
     with pytest.raises(InputError, match="function"):
-        sweep(another, GRID, ["cost", "rate"], folder=tmp_path, **HERE)
+        sweep(lambda **point: {}, GRID, ["cost", "rate"], folder=tmp_path, **HERE)
 
 
 WRONG_SWEEPS = [
@@ -194,6 +190,20 @@ def test_reproduction_resumes_with_equal_runs(tmp_path, monkeypatch):
         assert a.errors.tobytes() == b.errors.tobytes()
 
 
+CARRIERS = {"one process": "", "processes": "--workers 2", "Dask": "--workers 2 --cluster local"}
+SLOW = [pytest.param(carrier, marks=pytest.mark.slow) for carrier in ("processes", "Dask")]
+
+
+def study_command(instances, folder, carrier="one process"):
+    """The arguments of a study of cheap instances."""
+    if carrier == "Dask":
+        pytest.importorskip("distributed")
+    words = "study --shapes 3x5 --radii 1 --conditions 1 2 5 13 --rules auto whitened --budget 40"
+    workers = CARRIERS[carrier] or "--workers 1"
+    counts = f"--seeds {instances // 4} --output"
+    return [*f"{words} {workers} {counts}".split(), str(folder)]
+
+
 # Ctrl-C.
 
 
@@ -218,7 +228,7 @@ def test_swallowed_ctrl_c_ends_the_sweep():
     """CasADi may lose the exception; the item ends, and the sweep after it."""
 
     def swallowing(gain):
-        with contextlib.suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):
             if gain == 2:
                 signal.raise_signal(signal.SIGINT)
         return {"cost": gain}
@@ -227,12 +237,6 @@ def test_swallowed_ctrl_c_ends_the_sweep():
     with pytest.raises(Unfinished, match="after 2 of 5"):
         sweep(swallowing, {"gain": list(range(5))}, ["cost"], **HERE)
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def study(folder, *more):
-    arguments = ["study", "--shapes", "3x5", "--conditions", "1", "--radii", "1", "--seeds", "3"]
-    arguments += ["--rules", "auto", "--budget", "30", "--workers", "1"]
-    return main([*arguments, "--output", str(folder), *more])
 
 
 def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
@@ -248,16 +252,16 @@ def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(population, "run_unit", interrupted)
-    assert study(tmp_path) == 130
+    assert main(study_command(4, tmp_path)) == 130
     printed = capsys.readouterr()
-    assert "(n=  2)" in printed.out
-    assert "interrupted after 2 of 3" in printed.err
+    assert "(n=  1)" in printed.out
+    assert "interrupted after 2 of 4" in printed.err
     # A table that cannot be written is printed all the same.
     monkeypatch.setattr("casadi_hybrid.paper.study.write", full_disk)
-    assert study(tmp_path) == 2
-    assert len(started) == 4
+    assert main(study_command(4, tmp_path)) == 2
+    assert len(started) == 5
     printed = capsys.readouterr()
-    assert "(n=  3)" in printed.out
+    assert "(n=  1)" in printed.out
     assert "No space left" in printed.err
 
 
@@ -272,8 +276,6 @@ def test_output_folder_is_tried_before_work(tmp_path, capfd, command):
 
 # Kills from outside.
 
-CARRIERS = {"one process": "", "processes": "--workers 2", "Dask": "--workers 2 --cluster local"}
-SLOW = [pytest.param(carrier, marks=pytest.mark.slow) for carrier in ("processes", "Dask")]
 # The package's command, which kills itself before its third unit.
 KILLED = """
 import os, signal, sys
@@ -290,25 +292,13 @@ main(sys.argv[1:])
 """
 
 
-def study_command(instances, folder, carrier="one process"):
-    """The arguments of a study of cheap instances."""
-    if carrier == "Dask":
-        pytest.importorskip("distributed")
-    words = "study --shapes 3x5 --radii 1 --conditions 1 2 5 13 --rules auto whitened --budget 40"
-    workers = CARRIERS[carrier] or "--workers 1"
-    counts = f"--seeds {instances // 4} --output"
-    return [*f"{words} {workers} {counts}".split(), str(folder)]
-
-
 def finished_units(folder):
     path = folder / "study.sqlite"
     if not path.exists():
         return 0
-    with contextlib.closing(sqlite3.connect(path)) as record:
-        try:
-            return record.execute("SELECT count(*) FROM units").fetchone()[0]
-        except sqlite3.OperationalError:  # the table is not there yet
-            return 0
+    with closing(sqlite3.connect(path)) as record, suppress(sqlite3.OperationalError):
+        return record.execute("SELECT count(*) FROM units").fetchone()[0]
+    return 0  # the table is not there yet
 
 
 def workers_of(pid):
@@ -324,7 +314,7 @@ def workers_of(pid):
 
 
 def alive(pid):
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.kill(pid, 0)
         return True
     return False

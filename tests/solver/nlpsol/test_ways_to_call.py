@@ -185,11 +185,8 @@ def test_repeated_solves_take_few_python_calls():
     assert "call" in calls, "CasADi's, which enters C"
     assert len(calls) <= 8, calls
     solver = Solver(case.nlp)
-    before = solver.solve(**case.numbers)
-    bounds = {name: value for name, value in case.numbers.items() if name != "x0"}
-    for arguments in (case.numbers, {**bounds, "warm_start": before}):
-        calls = python_calls(lambda arguments=arguments: solver.solve(**arguments))
-        assert len(calls) <= 50, calls
+    solver.solve(**case.numbers)
+    assert len(python_calls(lambda: solver.solve(**case.numbers))) <= 50
 
 
 @pytest.mark.parametrize("name", ["hybrid", "auto"])
