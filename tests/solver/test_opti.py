@@ -1,14 +1,13 @@
 """``Opti`` with one line changed: answers beside IPOPT, and the interface that CasADi documents."""
 
 import copy
-from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Opti, Problem, SolveError
+from casadi_hybrid import InputError, Opti, SolveError
 from casadi_hybrid.solver.opti.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.solver.options.foreign import OptionWarning
 
@@ -154,14 +153,7 @@ def test_script_runs_with_either_name(plugin, capfd):
     assert "Ipopt" not in capfd.readouterr().out.replace("Ipopt, a library", "")
 
 
-def test_new_numbers_build_nothing(monkeypatch):
-    built, build = [], Problem.from_nlp.__func__
-
-    def counted(cls, *arguments, **named):
-        built.append(named["name"])
-        return build(cls, *arguments, **named)
-
-    monkeypatch.setattr(Problem, "from_nlp", classmethod(counted))
+def test_new_numbers_keep_the_solver():
     opti, x, p, line = corner()
     first = hybrid(opti).solve()
     solver = opti.debug.casadi_solver
@@ -174,18 +166,16 @@ def test_new_numbers_build_nothing(monkeypatch):
     opti.copy().solve()
     opti.solve()
     assert opti.debug.casadi_solver is solver
-    hybrid(opti, {"tol": 1e-10}).solve()  # the same problem under other options
-    assert len(built) == 1
     opti.subject_to(x[1] >= 0.7)
     assert_close(opti.solve().value(x), [0.5, 0.7])
+    solver = opti.debug.casadi_solver
     opti.set_value(first.value_parameters())
     assert_close(opti.solve().value(x), [1, 1])
-    assert len(built) == 2
+    assert opti.debug.casadi_solver is solver
     opti.subject_to()
     assert_close(opti.solve().value(x), [3, 3])
     with pytest.raises(InputError, match="not a constraint"):
         opti.solve().dual(line)
-    assert len(built) == 3
 
 
 def test_callback_sees_every_iterate_once():
@@ -229,10 +219,9 @@ def test_values_outside_the_problem_are_refused():
 def test_failure_leaves_the_latest_values(capsys):
     opti, x, *_ = corner()
     opti.subject_to(x[1] >= 4)
-    with pytest.raises(
-        OptiSolveError, match=rf"'Infeasible_Problem_Detected'[\s\S]*{HERE}:"
-    ) as caught:
+    with pytest.raises(OptiSolveError, match="'Infeasible_Problem_Detected'") as caught:
         hybrid(opti).solve()
+    assert HERE in str(caught.value)
     assert isinstance(caught.value, RuntimeError)  # CasADi's
     assert isinstance(caught.value, SolveError)  # what nlpsol raises where it is to raise
     solution = caught.value.solution
@@ -350,13 +339,16 @@ def test_advanced_solves_step_by_step():
         opti.stats()
 
 
-def test_names_say_the_line():
+def test_names_say_the_line(monkeypatch):
+    for slow in ("x_lookup", "g_lookup"):  # one call an entry would be quadratic in their number
+        monkeypatch.delattr(ca.OptiAdvanced, slow)
     opti, *_ = mixed()
     ours = solved(opti)
     assert len({*ours.variable_names}) == opti.nx
-    assert len(ours.constraint_names) == opti.ng
+    assert len({*ours.constraint_names}) == opti.ng
     assert f"[1, 0] ({HERE}:" in ours.variable_names[1]
     assert ours.constraint_names[3].startswith(f"g[3] ({HERE}:")
+    monkeypatch.undo()
     assert HERE in ours.describe_constraint(0)
     assert "2x2" in ours.describe_variable(0)
     assert (ours.stats()["success"], ours.stats()["stop_reason"]) == (True, "CONVERGED")
@@ -368,20 +360,6 @@ def test_names_say_the_line():
     opti.subject_to()
     opti.subject_to(x <= 2)  # the same expression in another line
     assert first.constraint_names != opti.solve().constraint_names
-
-
-def test_names_need_no_lookup(monkeypatch):
-    """Looking each entry up by its number is quadratic in their number."""
-    for slow in ("x_lookup", "g_lookup"):
-        monkeypatch.delattr(ca.OptiAdvanced, slow)
-    opti = hybrid(Opti())
-    x = [opti.variable() for _ in range(9)]
-    opti.minimize(ca.sumsqr(ca.vertcat(*x) - 1))
-    for before, after in pairwise(x):
-        opti.subject_to(after <= before)
-    sol = opti.solve()
-    assert len(set(sol.constraint_names)) == 8
-    assert [name.split()[0] for name in sol.variable_names] == [symbol.name() for symbol in x]
 
 
 def sparse(opti):
