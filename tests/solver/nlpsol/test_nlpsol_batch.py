@@ -164,17 +164,6 @@ def test_raising_model_harms_no_other():
         solver(**arguments)
 
 
-def test_bad_columns_are_refused_before_work():
-    calls, x = [], ca.MX.sym("x")
-    count = PythonFunction(lambda value: calls.append(value) or value)
-    nlp = {"x": x, "f": count(x) ** 2}
-    counted = nlpsol("solver", "hybrid", nlp, {"hessian_approximation": "limited-memory"})
-    calls.clear()
-    with pytest.raises(InputError, match=r"column 2: x0\[0\]"):
-        counted.batch(x0=[[0.0, 1.0, np.nan]])
-    assert not calls
-
-
 P = np.random.default_rng(2).uniform(0.4, 1.0, (3, 4))
 REFUSED = [
     ({"y": 1}, "'y'"),
@@ -183,6 +172,7 @@ REFUSED = [
     ({"threads": 1.5}, "threads"),
     ({"x0": np.zeros((6, 3))}, "x0 has numbers for 3 solves, another argument for 4"),
     ({"x0": np.ones((6, 4), dtype=complex)}, "x0"),
+    ({"x0": np.tile([[0.0, 1.0, np.nan, 0.0]], (6, 1))}, r"column 2: x0\[0\]"),
     ({"lbx": [["a", "b", "c", "d"]] * 6}, "lbx"),
     ({"lbx": np.tile([[0.0, 0.0, 3.0, 0.0]], (6, 1)), "ubx": 1.0}, "column 2: .*lbx"),
     ({"p": np.where(np.arange(12).reshape(3, 4) == 7, np.nan, P)}, r"column 3: p\[1\]"),
@@ -191,12 +181,14 @@ REFUSED = [
 ]
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused_before_work():
     solver, arguments, _ = prepared("with_rows", 4)
+    before = solver.result
     other = {"warm_start": [prepared("hs071", 1)[0].result, None, None, None]}
     for changes, message in (*REFUSED, (other, "warm_start has 4 variables")):
         with pytest.raises(InputError, match=message):
             solver.batch(**{**arguments, "p": P, **changes})
+    assert solver.result is before
 
 
 def test_batch_starts_from_results():

@@ -56,22 +56,13 @@ def test_inputs_and_outputs_as_in_casadi(solvers):
     assert isinstance(ours, ca.Function)
     assert str(ours) == str(theirs).replace("IpoptInterface", "NlpSolver")
     assert (ours.name_in(), ours.name_out()) == (theirs.name_in(), theirs.name_out())
-    for i, name in enumerate(theirs.name_in()):
-        for which in (i, name):
-            for question in (
-                "size_in",
-                "size1_in",
-                "size2_in",
-                "numel_in",
-                "nnz_in",
-                "sparsity_in",
-            ):
-                assert getattr(ours, question)(which) == getattr(theirs, question)(which)
-        assert ours.index_in(name) == i
-        assert ours.default_in(i) == theirs.default_in(i)
-    for i, name in enumerate(theirs.name_out()):
-        assert ours.size_out(name) == ours.size_out(i) == theirs.size_out(i)
-        assert ours.index_out(name) == i
+    for side, names in (("in", theirs.name_in()), ("out", theirs.name_out())):
+        for i, name in enumerate(names):
+            for question in ("size", "size1", "size2", "numel", "nnz", "sparsity"):
+                mine, other = (getattr(solver, f"{question}_{side}") for solver in solvers)
+                assert mine(i) == mine(name) == other(i)
+            assert getattr(ours, f"index_{side}")(name) == i
+    assert [ours.default_in(i) for i in range(8)] == [theirs.default_in(i) for i in range(8)]
 
 
 def test_parts_and_their_c_code(solvers, tmp_path, monkeypatch):
