@@ -6,6 +6,7 @@ import pickle
 import sys
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -176,26 +177,11 @@ def test_numbers_alone_leave_nothing_behind():
     assert reference() is None
 
 
-def test_files_texts_and_mapped_copies(solvers, tmp_path):
-    ours, path = solvers[0], str(tmp_path / "solver.txt")
-    ours.save(path)
-    for solver in (NlpSolver.load(path), NlpSolver.deserialize(ours.serialize())):
-        assert isinstance(solver, NlpSolver)
-        graph = graph_of(lambda q, s=solver: s(**{**ARGUMENTS, "p": q})["x"])
-        assert graph([1, 2]).full().tolist() == ours(**ARGUMENTS)["x"].full().tolist()
-    with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
-        NlpSolver.deserialize("not one")
+def test_maps_are_pickled_and_copied(solvers):
     P = ca.DM([[1, 2], [2, 1]])
-    for mapped in (ours.map(2), ours.map(2, "thread", 2)):
+    for mapped in (solvers[0].map(2), solvers[0].map(2, "thread", 2)):
         for other in (pickle.loads(pickle.dumps(mapped)), copy.deepcopy(mapped)):
             assert_same(other(p=P)["x"], mapped(p=P)["x"])
-
-
-class Standing:
-    """An object with a CasADi expression, as the structures of casadi.tools are."""
-
-    def __init__(self, expression):
-        self.__MX__ = lambda: expression
 
 
 def test_structures_stand_for_symbols(solvers):
@@ -203,7 +189,8 @@ def test_structures_stand_for_symbols(solvers):
     structure = struct_symSX([entry("both", shape=2)])
     array = np.array([scalar[0], scalar[1]])
     expected = solvers[1](**ARGUMENTS)["x"]
-    for value, symbols in ((Standing(q), q), (structure, structure.cat), (array, scalar)):
+    standing = SimpleNamespace(__MX__=lambda: q)  # as the structures of casadi.tools
+    for value, symbols in ((standing, q), (structure, structure.cat), (array, scalar)):
         arguments = {**ARGUMENTS, "p": value}
         for solver in solvers:
             for x in (solver(**arguments)["x"], solver.call(arguments)["x"]):
@@ -213,43 +200,39 @@ def test_structures_stand_for_symbols(solvers):
             solvers[0](p=bad)
 
 
-def test_casadi_reads_what_a_solver_wrote(solvers, tmp_path):
+def test_casadi_reads_what_a_solver_wrote(solvers, tmp_path, capfd):
     """Also where nobody has imported this package, and within graphs that CasADi writes down."""
-    ours = solvers[0]
+    ours, file = solvers[0], str(tmp_path / "solver.casadi")
+    ours.save(file)
+    texts = ours.serialize(), ours.serialize({"debug": True})
     expected = {label: value.full().tolist() for label, value in ours(**ARGUMENTS).items()}
-    for options in ({}, {"debug": True}):
-        text = ours.serialize(options)
-        read = ca.Function.deserialize(text)
+    by_package = [NlpSolver.load(file), *map(NlpSolver.deserialize, texts)]
+    by_casadi = [ca.Function.load(file), *map(ca.Function.deserialize, texts)]
+    assert all(isinstance(read, NlpSolver) for read in by_package)
+    for read in by_package + by_casadi:
         assert (read.name(), read.name_in()) == (ours.name(), ours.name_in())
         assert read.default_in(3) == np.inf
         answer = read(**ARGUMENTS)
         assert {label: value.full().tolist() for label, value in answer.items()} == expected
-        assert NlpSolver.deserialize(text)(**ARGUMENTS)["x"].full().tolist() == expected["x"]
         graph = graph_of(lambda q, s=read: s(**{**ARGUMENTS, "p": q})["x"])
-        again = ca.Function.deserialize(graph.serialize())
-        assert again([1, 2]).full().tolist() == expected["x"]
-    ours.save(str(tmp_path / "solver.casadi"))
+        assert graph([1, 2]).full().tolist() == expected["x"]
+    again = ca.Function.deserialize(graph.serialize())
+    assert again([1, 2]).full().tolist() == expected["x"]
     script = (
         "import sys, casadi as ca\n"
         "read = ca.Function.load(sys.argv[1])\n"
         f"print(read(**{ARGUMENTS})['x'].full().tolist())\n"
     )
-    process = ended([sys.executable, "-c", script, str(tmp_path / "solver.casadi")], timeout=60)
+    process = ended([sys.executable, "-c", script, file], timeout=60)
     assert process.stdout.splitlines() == [str(expected["x"])], process.stderr
-
-
-def test_failing_stored_solver_names_the_argument(solvers, capfd):
-    read = ca.Function.deserialize(solvers[0].serialize())
     with pytest.raises(RuntimeError, match="Evaluation failed"):
-        read(lbx=2, ubx=1)
+        by_casadi[0](lbx=2, ubx=1)
     assert "lbx[0] = 2" in capfd.readouterr().err
-
-
-def test_python_code_is_not_written_down():
+    with pytest.raises(InputError, match=r"NlpSolver\.serialize"):
+        NlpSolver.deserialize("not one")
     x, squares = ca.MX.sym("x", 2), PythonFunction(ca.sumsqr, 2)
-    solver = nlpsol("S", "hybrid", {"x": x, "f": squares(x)})
-    with pytest.raises(InputError, match="S cannot be written"):
-        solver.serialize()
+    with pytest.raises(InputError, match="S cannot be written"):  # with code of Python
+        nlpsol("S", "hybrid", {"x": x, "f": squares(x)}).serialize()
 
 
 def test_defaults_hold_in_graphs_and_maps():
