@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import closing, suppress
 from itertools import product
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -204,6 +205,22 @@ def study_command(instances, folder, carrier="one process"):
     return [*f"{words} {workers} {counts}".split(), str(folder)]
 
 
+def finished_units(folder):
+    path = folder / "study.sqlite"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as record, suppress(sqlite3.OperationalError):
+        return record.execute("SELECT count(*) FROM units").fetchone()[0]
+    return 0  # the table is not there yet
+
+
+def results_of(folder):
+    """Rows without their seconds, and the table."""
+    with (folder / "runs.csv").open(newline="") as file:
+        rows = [{**row, "elapsed": ""} for row in csv.DictReader(file)]
+    return rows, (folder / "table.txt").read_text()
+
+
 # Ctrl-C.
 
 
@@ -239,19 +256,25 @@ def test_swallowed_ctrl_c_ends_the_sweep():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
+def before_third_unit(monkeypatch, act):
+    """Let studies act before their third unit; return the list of units begun."""
     run_unit, started = population.run_unit, []
 
-    def interrupted(settings, unit):
+    def counted(settings, unit):
         started.append(unit)
         if len(started) == 3:
-            raise KeyboardInterrupt
+            act()
         return run_unit(settings, unit)
 
+    monkeypatch.setattr(population, "run_unit", counted)
+    return started
+
+
+def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
     def full_disk(study, folder, form):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(population, "run_unit", interrupted)
+    started = before_third_unit(monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
     assert main(study_command(4, tmp_path)) == 130
     printed = capsys.readouterr()
     assert "(n=  1)" in printed.out
@@ -265,6 +288,20 @@ def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
     assert "No space left" in printed.err
 
 
+def test_killed_study_resumes_to_equal_tables(tmp_path, monkeypatch):
+    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
+    assert main(study_command(4, undisturbed)) == 0
+    before_third_unit(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    arguments = study_command(4, folder)
+    child = get_context("fork").Process(target=main, args=(arguments,))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    assert finished_units(folder) == 2
+    assert main(arguments) == 0
+    assert results_of(folder) == results_of(undisturbed)
+
+
 @pytest.mark.parametrize("command", ["study", "reproduce", "export"])
 def test_output_folder_is_tried_before_work(tmp_path, capfd, command):
     (tmp_path / "file").write_text("")
@@ -274,31 +311,7 @@ def test_output_folder_is_tried_before_work(tmp_path, capfd, command):
     assert "below cannot be written to" in capfd.readouterr().err
 
 
-# Kills from outside.
-
-# The package's command, which kills itself before its third unit.
-KILLED = """
-import os, signal, sys
-from casadi_hybrid.cli import main
-from casadi_hybrid.paper.study import population
-run_unit, started = population.run_unit, []
-def killed(settings, unit):
-    started.append(unit)
-    if len(started) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return run_unit(settings, unit)
-population.run_unit = killed
-main(sys.argv[1:])
-"""
-
-
-def finished_units(folder):
-    path = folder / "study.sqlite"
-    if not path.exists():
-        return 0
-    with closing(sqlite3.connect(path)) as record, suppress(sqlite3.OperationalError):
-        return record.execute("SELECT count(*) FROM units").fetchone()[0]
-    return 0  # the table is not there yet
+# Signals from outside.
 
 
 def workers_of(pid):
@@ -326,24 +339,6 @@ def wait_for(condition):
             return
         time.sleep(0.02)
     pytest.fail("it did not come true in 200 seconds")
-
-
-def results_of(folder):
-    """Rows without their seconds, and the table."""
-    with (folder / "runs.csv").open(newline="") as file:
-        rows = [{**row, "elapsed": ""} for row in csv.DictReader(file)]
-    return rows, (folder / "table.txt").read_text()
-
-
-def test_killed_study_resumes_to_equal_tables(tmp_path):
-    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    assert main(study_command(4, undisturbed)) == 0
-    arguments = study_command(4, folder)
-    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert finished_units(folder) == 2
-    assert main(arguments) == 0
-    assert results_of(folder) == results_of(undisturbed)
 
 
 @pytest.mark.parametrize(

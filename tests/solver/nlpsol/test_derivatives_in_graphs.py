@@ -21,7 +21,11 @@ def of_nlp(name):
         nlp, call, theta = CASES[name]()
         make, options = (nlpsol, TIGHT) if plugin == "hybrid" else (ca.nlpsol, QUIET)
         t = ca.MX.sym("t", len(theta))
-        answer = make("s", plugin, nlp, options)(**call(t))
+        solver = make("s", plugin, nlp, options)
+        if plugin == "hybrid" and name != "free":  # the cases have active constraints
+            answer = solver(**call(ca.DM(theta)))
+            assert ca.norm_inf(ca.veccat(answer["lam_x"], answer["lam_g"])) > 1e-2
+        answer = solver(**call(t))
         outputs = ca.veccat(*(answer[key] for key in OUTPUTS))
         return ca.Function("F", [t], [outputs]), np.array(theta)
 
@@ -102,13 +106,6 @@ def test_derivatives_through_maps_over_threads(name):
     slopes, gradient = (part.full() for part in ca.Function("J", [t], outputs)(theta))
     np.testing.assert_allclose(slopes, np.vstack([J, J]), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(gradient, 4 * J.T @ F(theta).full(), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted({*CASES} - {"free"}))
-def test_cases_have_active_constraints(name):
-    nlp, call, theta = CASES[name]()
-    answer = nlpsol("s", "hybrid", nlp)(**call(ca.DM(theta)))
-    assert ca.norm_inf(ca.veccat(answer["lam_x"], answer["lam_g"])) > 1e-2
 
 
 def test_hessians_have_their_closed_form():

@@ -122,18 +122,10 @@ def test_function_is_a_problem():
     agree(graph.wrap(), CALL)
 
 
-NL_FILE = (DATA / "sum_of_squares.nl").read_text("utf-8")
-
-
-def nl_file(folder, integers=0):
-    """min x² + y² s.t. x + y ≥ 3, y ≥ 2, started at (1, 1), in AMPL's words."""
-    file = folder / "problem.nl"
-    file.write_text(NL_FILE.format(integers=integers))
-    return file
-
-
 def test_nl_file_has_bounds_and_builder_not(tmp_path):
-    file = nl_file(tmp_path)
+    """min x² + y² s.t. x + y ≥ 3, y ≥ 2, started at (1, 1)."""
+    file, text = tmp_path / "problem.nl", (DATA / "sum_of_squares.nl").read_text("utf-8")
+    file.write_text(text.format(integers=0))
     builder = ca.NlpBuilder()
     builder.import_nl(str(file), {"verbose": False})
     agree(builder, {"lbx": builder.x_lb, "ubx": builder.x_ub, "lbg": builder.g_lb})
@@ -143,38 +135,25 @@ def test_nl_file_has_bounds_and_builder_not(tmp_path):
     problem = Problem.from_nlp(file)
     assert np.ravel(problem.x0).tolist() == [1, 1]
     assert problem.bounds.lbx.tolist() == [-np.inf, 2]
-
-
-def test_nl_file_with_integers_is_refused(tmp_path):
+    file.write_text(text.format(integers=1))
     with pytest.raises(InputError, match=r"integer variables, x\[1\]"):
-        nlpsol("s", "hybrid", nl_file(tmp_path, integers=1))
+        nlpsol("s", "hybrid", file)
 
 
-@pytest.fixture(scope="module")
-def library(compiler, tmp_path_factory):
-    """nlp.so in a folder with nlp.c, as CasADi's example nlp_codegen makes them."""
-    folder = tmp_path_factory.mktemp("code")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        ca.nlpsol("s", "ipopt", NLP, PEER).generate_dependencies("nlp.c")
-    run([compiler, "-shared", "-fPIC", "nlp.c", "-o", "nlp.so"], cwd=folder, check=True)
-    return folder / "nlp.so"
-
-
-def test_library_is_a_problem_with_derivatives(library):
-    agree(str(library), CALL)
-    agree(ca.external("nlp", str(library)), CALL)
+def test_library_and_c_code_are_problems(compiler, tmp_path, monkeypatch):
+    """nlp.c and nlp.so as CasADi's example nlp_codegen makes them."""
+    monkeypatch.chdir(tmp_path)
+    ca.nlpsol("s", "ipopt", NLP, PEER).generate_dependencies("nlp.c")
+    run([compiler, "-shared", "-fPIC", "nlp.c", "-o", "nlp.so"], check=True)
+    library = tmp_path / "nlp.so"
+    for nlp in (str(library), ca.external("nlp", str(library)), ca.Importer("nlp.c", "shell")):
+        agree(nlp, CALL)
     problem = Problem.from_nlp(library)
     assert problem.functions.backend == "external"
     assert problem.functions.hessian_sparsity.nnz() == 4
     result = Solver(problem).solve([1, 2], 2, lbg=0, ubg=5)
     assert verify(problem, result, p=2, ipopt=False).accepted
-
-
-def test_c_code_is_compiled(library):
-    code = str(library.with_suffix(".c"))
-    agree(ca.Importer(code, "shell"), CALL)
-    answer, expected = (nlpsol("s", "hybrid", nlp)(**CALL) for nlp in (code, NLP))
+    answer, expected = (nlpsol("s", "hybrid", nlp)(**CALL) for nlp in ("nlp.c", NLP))
     np.testing.assert_allclose(numbers(answer["x"]), numbers(expected["x"]), atol=1e-8)
 
 
@@ -217,7 +196,7 @@ def test_bad_problems_are_refused(nlp, message):
         nlpsol("s", "hybrid", nlp)
 
 
-def test_wrong_first_arguments_are_refused():
+def test_wrong_names_and_options_are_refused():
     for arguments, message in (
         (("s", "ipopt", GOOD), "ca.nlpsol"),
         (("", "hybrid", GOOD), "name must be"),
