@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.record.collect import Keeping, collect
 from casadi_hybrid.utils.record.record import Record, encoded, header, opened
 
@@ -120,13 +119,6 @@ def test_lock_is_free_after_closing_or_killing(tmp_path):
         other.kill()
     with opened_as(tmp_path):
         pass
-
-
-def test_folder_below_a_file_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file/below cannot be written to"):
-        writable(tmp_path / "file" / "below")
-    assert list(writable(tmp_path / "new").iterdir()) == []
 
 
 def test_units_of_a_full_disk_are_written_later(tmp_path, capsys):

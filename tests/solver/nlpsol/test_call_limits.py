@@ -152,16 +152,11 @@ def test_differences_end_with_the_time(monkeypatch, way, kind):
 
 
 def test_raising_function_is_a_status():
-    broken = []
-
-    def act():
-        if broken:
-            raise ValueError("no such entry")
-
-    function = Watched(act)
+    acts = []
+    function = Watched(lambda: [act() for act in acts])
     solver = nlpsol("solver", "hybrid", program(function))
     assert solver.within(**ARGUMENTS).success
-    broken.append(True)
+    acts.append(lambda: int("no such entry"))
     assert solver.within(**ARGUMENTS).stop is StopReason.EVALUATION_ERROR
     with pytest.raises(RuntimeError, match="no such entry"):
         solver(**ARGUMENTS)

@@ -146,12 +146,10 @@ def test_mapaccum_and_factory(solvers):
 
 
 def test_graphs_outlive_their_solver():
-    def graph():
-        p = ca.MX.sym("p", 2)
-        x = nlpsol("S", "hybrid", nlp(), {"tol": 1e-11})(p=p, ubg=[1, 0.5])["x"]
-        return ca.Function("graph", [p], [x, ca.jacobian(x, p), ca.hessian(x[1], p)[0]])
-
-    graph = graph()
+    p = ca.MX.sym("p", 2)
+    x = nlpsol("S", "hybrid", nlp(), {"tol": 1e-11})(p=p, ubg=[1, 0.5])["x"]
+    graph = ca.Function("graph", [p], [x, ca.jacobian(x, p), ca.hessian(x[1], p)[0]])
+    del x
     mapped = nlpsol("S", "hybrid", nlp()).map(2)
     copied = ca.Function(nlpsol("S", "hybrid", nlp()))
     gc.collect()
