@@ -17,10 +17,10 @@ from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.solver.nlpsol.runner import SolveError
 
 
-def prepared(name, count, **options):
+def prepared(name, count):
     """A solver, the arguments of a warm start, and parameters for so many solves."""
     case = CASES[name]()
-    solver = nlpsol("solver", "hybrid", case.nlp, options)
+    solver = nlpsol("solver", "hybrid", case.nlp)
     arguments = {**case.numbers, **warm(solver(**case.numbers))}
     p = np.asarray(case.numbers["p"])[:, None]
     return solver, arguments, p + 0.01 * np.random.default_rng(3).standard_normal((p.size, count))

@@ -87,11 +87,9 @@ def test_parts_and_their_c_code(solvers, tmp_path, monkeypatch):
 @pytest.mark.parametrize("form", ["live", "stored", "mapped"])
 def test_graphs_around_solvers_do_not_compile(solvers, compiler, tmp_path, monkeypatch, form):
     monkeypatch.chdir(tmp_path)
-    solver = {
-        "live": lambda solver: solver,
-        "stored": lambda solver: ca.Function.deserialize(solver.serialize()),
-        "mapped": lambda solver: solver.map(1, "unroll"),
-    }[form](solvers[0])
+    solver = solvers[0]
+    stored, mapped = ca.Function.deserialize(solver.serialize()), solver.map(1, "unroll")
+    solver = {"live": solver, "stored": stored, "mapped": mapped}[form]
     q = ca.MX.sym("q", 2)
     x = solver(p=q, ubg=[1, 0.5], x0=[0.1, 0.2])["x"]
     graph = ca.Function("graph", [q], [x])
