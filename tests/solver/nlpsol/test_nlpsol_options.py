@@ -13,8 +13,6 @@ from casadi_hybrid.solver.options.foreign import NOT_USED, ONLY_OFF, WITHOUT_EFF
 
 X = ca.SX.sym("x", 2)
 NLP = {"x": X, "f": ca.sumsqr(X - 1), "g": ca.sum1(X)}
-
-
 SILENT = [
     {"print_time": 0, "verbose": False, "calc_lam_p": False, "calc_multipliers": True},
     {"no_nlp_grad": True, "cache": {}, "jit_options": {"flags": ["-O3"]}, "compiler": "shell"},
@@ -72,7 +70,6 @@ def test_one_warning_names_all_unused():
     assert all(name in str(warning.message) for name in unused)
 
 
-PLUGIN = {"tol": 1e-9, "print_level": 5}
 TRANSLATED = [
     ({"ipopt.tol": 1e-4}, {"residual_tol": 1e-4}),  # a loose one loosens the residuals too
     ({"ipopt.tol": 1e-9}, {"residual_tol": 1e-6}),
@@ -80,10 +77,7 @@ TRANSLATED = [
     ({"ipopt.tol": 1e-4, "residual_tol": 1e-7}, {"residual_tol": 1e-7}),
     ({"ipopt.max_iter": 1e2}, {"max_iter": 100}),
     ({"ipopt.max_cpu_time": 3.0, "ipopt.max_wall_time": 2.0}, {"max_time": 2.0}),
-    (
-        {"hybrid": PLUGIN, "hybrid.residual_tol": 1e-7},
-        {"tol": 1e-9, "residual_tol": 1e-7, "log": 1},
-    ),
+    ({"hybrid": {"tol": 1e-9, "print_level": 5}}, {"tol": 1e-9, "log": 1}),
     ({"ipopt__max_iter": 7, "hybrid__residual_tol": 1e-7}, {"max_iter": 7, "residual_tol": 1e-7}),
     ({"tol": 1e-9, "ipopt.tol": 1e-9, "ipopt": {"tol": 1e-9}}, {"tol": 1e-9}),
 ]

@@ -77,11 +77,10 @@ def test_constants_in_rows_decide_nothing(number):
     """In the book it stands in the row, whose value at its bound is rounding of its terms."""
     nlp, call = hock_schittkowski(number)
     nlp["f"] *= 1e12
-    solver = nlpsol("s", "hybrid", nlp)
-    answer = solver(**call)
-    assert solver.stats()["success"]
-    np.testing.assert_allclose(float(answer["f"]) / 1e12, hs_problem(number).f_star, rtol=1e-4)
-    report = verify(nlp, answer, **call, ipopt=False)
+    result = solved(nlp, **call).result
+    assert result.success
+    assert result.f / 1e12 == pytest.approx(hs_problem(number).f_star, rel=1e-4)
+    report = verify(nlp, result, **call, ipopt=False)
     for kind in ("feasibility", "stationarity", "complementarity", "dual_sign"):
         assert getattr(report, kind).value <= 1e-6
 

@@ -5,14 +5,13 @@ import numpy as np
 import pytest
 from support.cases.derivatives import CASES
 
-from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid import InputError, Problem, Solver, nlpsol, solution_sensitivity
 from casadi_hybrid.problem.bounds import Bounds
 from casadi_hybrid.solver.sensitivity import (
     Sensitivities,
     SensitivityError,
     SensitivityWarning,
     Solution,
-    solution_sensitivity,
 )
 
 x1, x2, p1 = ca.SX.sym("x"), ca.SX.sym("x", 2), ca.SX.sym("p")
