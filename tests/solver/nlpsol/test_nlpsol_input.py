@@ -1,4 +1,4 @@
-"""What ``nlpsol`` takes as CasADi does, of problems and of numbers, and what it refuses by name."""
+"""Problems and numbers that ``nlpsol`` takes as CasADi does, and arguments refused by name."""
 
 from subprocess import run
 
@@ -221,7 +221,7 @@ def test_arrays_lists_and_sparse_parameters_are_taken():
 
 
 class Series:
-    """As a column of pandas' tables shows itself to NumPy."""
+    """A column as pandas' tables show it to NumPy."""
 
     def __init__(self, values):
         self.values = values

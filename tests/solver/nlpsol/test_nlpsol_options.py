@@ -105,7 +105,7 @@ def test_warm_start_option_decides_on_multipliers():
 @pytest.mark.parametrize("option", ["tol", "compl_inf_tol"])
 @pytest.mark.parametrize("tol", [1e-8, 1e-10, 1e-12])
 def test_smaller_tolerances_are_met(option, tol):
-    """Where a bound is active without a multiplier, ν alone decides how far off the answer is."""
+    """Bounds active without a multiplier: ν alone decides how far off the answer is."""
     x = ca.SX.sym("x", 3)
     nlp = {"x": x, "f": x[0] ** 2 + (x[1] - 1) ** 2 + x[2] ** 4}
     solver = solved(nlp, {f"ipopt.{option}": tol, "ipopt.dual_inf_tol": 1.0}, x0=1, lbx=0)
@@ -147,7 +147,7 @@ BECOMES = [
 
 
 def becomes(name, value):
-    """What happens to an option of IPOPT: used, accepted, left out or refused."""
+    """Return used, accepted, left out or refused for an option of IPOPT."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -177,7 +177,7 @@ def first_rows(**settings):
 
 
 def test_first_point_follows_its_options():
-    """With x0 = 1 and 5 on the bounds 1 and 5: push·max(1, |bound|), at most push·(5 − 1)."""
+    """Distances from bounds 1 and 5, where x0 lies: push·max(1, |bound|), at most push·(5 − 1)."""
     for push in (1e-2, 1e-1, 3.0):
         x = np.asarray(first_rows(bound_push=push)[1][0].x).ravel()
         inside = [min(push * max(1.0, bound), min(push, 0.5) * 4.0) for bound in (1.0, 5.0)]

@@ -74,7 +74,7 @@ def test_large_multipliers_leave_rows_exact():
 
 @pytest.mark.parametrize("number", [33, 57, 73, 113])
 def test_constants_in_rows_decide_nothing(number):
-    """In the book it stands in the row, whose value at its bound is rounding of its terms."""
+    """Rows of the book hold constants; at its bound the value of a row is rounding of its terms."""
     nlp, call = hock_schittkowski(number)
     nlp["f"] *= 1e12
     result = solved(nlp, **call).result

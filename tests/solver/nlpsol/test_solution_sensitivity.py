@@ -26,7 +26,7 @@ WEAK = problem_of(x1, (x1 - p1) ** 2, variable_names=["height"], lbx=1)
 
 
 def derivatives(problem, x, p, lam_g=()):
-    """Those at x under equations, with multipliers zero of the bounds."""
+    """Derivatives at x under equations, with multipliers zero of the bounds."""
     point = Solution(np.array(x, float), np.zeros(len(x)), np.array(lam_g, float))
     bounds, rows = problem.bounds, np.zeros(problem.m)
     limits = Bounds(bounds.lbx, bounds.ubx, rows, rows)

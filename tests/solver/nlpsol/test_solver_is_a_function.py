@@ -1,4 +1,4 @@
-"""What nlpsol returns is a ca.Function wherever a script treats it as one."""
+"""A solver of nlpsol is a ca.Function wherever a script treats it as one."""
 
 import copy
 import gc
@@ -197,7 +197,7 @@ def test_structures_stand_for_symbols(solvers):
 
 
 def test_casadi_reads_what_a_solver_wrote(solvers, tmp_path, capfd):
-    """Also where nobody has imported this package, and within graphs that CasADi writes down."""
+    """Processes that have not imported this package read it too, as graphs of CasADi do."""
     ours, file = solvers[0], str(tmp_path / "solver.casadi")
     ours.save(file)
     texts = ours.serialize(), ours.serialize({"debug": True})

@@ -156,7 +156,7 @@ def test_bits_are_equal_in_every_way(name, starts, by_python):
 
 
 def test_repeated_solves_take_few_python_calls():
-    """Those of CasADi 3.7 for each DM are not counted."""
+    """Calls of CasADi 3.7 for each DM are not counted."""
     case = CASES["with_rows"]()
     solver = nlpsol("solver", "hybrid", case.nlp)
     again = case.numbers | warm(solver(**case.numbers))
