@@ -33,36 +33,27 @@ def square(number):
     return number * number
 
 
-def deadly_at(number, once=None):
-    """Square numbers, but end the process at one; with the path ``once`` the first time only."""
-
-    def work(item):
-        if item == number and not (once and once.exists()):
-            if once:
-                once.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return square(item)
-
-    return work
-
-
-def test_items_of_dead_workers_rerun(tmp_path):
-    work = deadly_at(3, once=tmp_path / "died")
-    assert dict(in_parallel(work, range(5), workers=2)) == {i: i * i for i in range(5)}
-
-
 @pytest.mark.parametrize(
     "cluster", [None, pytest.param("local", marks=pytest.mark.slow, id="Dask")]
 )
-def test_killing_item_is_one_row(cluster):
+def test_dead_workers_lose_deadly_items_alone(cluster, tmp_path):
+    """Item 1 ends its process the first time, and item 3 always."""
     if cluster:
         pytest.importorskip("distributed")
+
+    def work(item):
+        died = tmp_path / str(item)
+        if item == 3 or (item == 1 and not died.exists()):
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return square(item)
+
     options = {"workers": 2, "cluster": cluster}
-    values = dict(in_parallel(deadly_at(3), range(5), **options, lost=lambda item, why: why))
+    values = dict(in_parallel(work, range(5), **options, lost=lambda item, why: why))
     assert "process" in values.pop(3)
     assert values == {i: i * i for i in range(5) if i != 3}
-    with pytest.raises(RuntimeError, match=r"^1: "):
-        list(in_parallel(deadly_at(1), range(2), **options))
+    with pytest.raises(RuntimeError, match=r"^3: "):
+        list(in_parallel(work, [3, 0], **options))
 
 
 def test_impossible_workers_are_refused(monkeypatch):
