@@ -1,8 +1,8 @@
 """Many solves by one call: ``solver.batch`` and arguments with k columns."""
 
-import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from support.paths import TESTS
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.solver.nlpsol.runner import SolveError
+from casadi_hybrid.utils.threads import share_out
 
 
 def prepared(name, count):
@@ -79,16 +80,29 @@ def test_overflowing_column_harms_no_other():
     assert all(column(batch, k) == expected[k] for k in (0, 1, 3, 4))
 
 
-@pytest.mark.usefixtures("terminal")
-def test_ctrl_c_ends_all():
-    """A signal that is there already is handled a tenth of a second after a thread has begun."""
-    solver, arguments, p = prepared("van_der_pol", 5)
-    timer = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
-    timer.start()
+def test_error_ends_and_awaits_all_workers(monkeypatch):
+    """Errors come from a worker, and from a signal's handler while the others are awaited."""
+    join, interrupts, finished = threading.Thread.join, [KeyboardInterrupt] * 2, []
+
+    def interrupted(thread, timeout=None):
+        if interrupts:
+            raise interrupts.pop()
+        join(thread, timeout)
+
+    def fail(item):
+        time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    def finish(item):
+        time.sleep(0.05)
+        finished.append(item)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    others = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        solver.batch(**{**arguments, "p": np.tile(p, 20_000)}, threads=1)
-    timer.join()
-    assert solver.batch(**{**arguments, "p": p}).success.all()
+        share_out(range(1000), [fail, finish])
+    assert threading.active_count() == others
+    assert len(finished) < 900
 
 
 PRESSED = """
@@ -110,9 +124,9 @@ def press():
 signal.signal(signal.SIGINT, handler)
 presser = threading.Thread(target=press)
 presser.start()
-for _ in range(2):
+for threads in (2, 3):
     try:
-        solver.batch(**{**arguments, "p": many}, threads=3)
+        solver.batch(**{**arguments, "p": many}, threads=threads)
     except KeyboardInterrupt:
         raised += threading.active_count() == 2
     assert solver.batch(**{**arguments, "p": p}, threads=1).x.tobytes() == expected
