@@ -29,13 +29,15 @@ HERE = {"workers": 1, "progress": False}
 pytestmark = pytest.mark.usefixtures("terminal")
 
 
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 def square(number):
     return number * number
 
 
-@pytest.mark.parametrize(
-    "cluster", [None, pytest.param("local", marks=pytest.mark.slow, id="Dask")]
-)
+@pytest.mark.parametrize("cluster", [None, slow("local")])
 def test_dead_workers_lose_deadly_items_alone(cluster, tmp_path):
     """Item 1 ends its process the first time, and item 3 always."""
     if cluster:
@@ -182,18 +184,16 @@ def test_reproduction_resumes_with_equal_runs(tmp_path, monkeypatch):
         assert a.errors.tobytes() == b.errors.tobytes()
 
 
-CARRIERS = {"one process": "", "processes": "--workers 2", "Dask": "--workers 2 --cluster local"}
-SLOW = [pytest.param(carrier, marks=pytest.mark.slow) for carrier in ("processes", "Dask")]
+CARRIERS = {"alone": "1", "processes": "2", "Dask": "2 --cluster local"}
 
 
-def study_command(instances, folder, carrier="one process"):
+def study_command(instances, folder, carrier="alone"):
     """The arguments of a study of cheap instances."""
     if carrier == "Dask":
         pytest.importorskip("distributed")
     words = "study --shapes 3x5 --radii 1 --conditions 1 2 5 13 --rules auto whitened --budget 40"
-    workers = CARRIERS[carrier] or "--workers 1"
-    counts = f"--seeds {instances // 4} --output"
-    return [*f"{words} {workers} {counts}".split(), str(folder)]
+    words += f" --seeds {instances // 4} --workers {CARRIERS[carrier]} --output"
+    return [*words.split(), str(folder)]
 
 
 def finished_units(folder):
@@ -332,10 +332,8 @@ def wait_for(condition):
     pytest.fail("it did not come true in 200 seconds")
 
 
-@pytest.mark.parametrize(
-    "end", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("carrier", ["one process", *SLOW])
+@pytest.mark.parametrize("end", [signal.SIGINT, slow(signal.SIGKILL)])
+@pytest.mark.parametrize("carrier", ["alone", slow("processes"), slow("Dask")])
 def test_signals_end_command_and_workers(tmp_path, carrier, end):
     words = [sys.executable, "-m", "casadi_hybrid", *study_command(4000, tmp_path, carrier)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
@@ -347,7 +345,7 @@ def test_signals_end_command_and_workers(tmp_path, carrier, end):
         else:
             process.kill()
         out, err = process.communicate(timeout=300)
-    assert len(workers) == (0 if carrier == "one process" else 2)
+    assert len(workers) == (0 if carrier == "alone" else 2)
     if end is signal.SIGINT:
         assert process.returncode == 130
         assert out

@@ -54,8 +54,7 @@ def test_within_without_limits_is_the_call(solver):
 
 def test_iterations_of_one_call_are_limited(solver):
     cut = solver.within(np.inf, 3, **ARGUMENTS)
-    assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, 3)
-    assert not cut.success
+    assert (cut.stop, cut.iterations, cut.success) == (StopReason.ITERATION_LIMIT, 3, False)
     assert solver.within(**ARGUMENTS).success  # it was that call's alone
     assert solver.options.max_iter == 3000
     for name, limits in (("seconds", (-1.0,)), ("iterations", (1.0, 1.5))):
@@ -98,8 +97,7 @@ def test_limited_warm_solve_returns_its_last_point(solver):
 def test_no_time_is_no_step(solver):
     start = {**warm(solver(**ARGUMENTS)), "x0": ARGUMENTS["x0"]}
     late = solver.within(1e-9, **{**ARGUMENTS, **start, "p": 1.4})
-    assert (late.stop, late.iterations) == (StopReason.TIME_LIMIT, 0)
-    assert not late.success
+    assert (late.stop, late.iterations, late.success) == (StopReason.TIME_LIMIT, 0, False)
     assert late.x.tolist() == ARGUMENTS["x0"]
 
 
