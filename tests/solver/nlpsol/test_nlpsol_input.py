@@ -59,7 +59,7 @@ def test_bad_arguments_are_refused_before_work(call, message):
 
 BAD_OPTIONS = [
     ({"max_iters": 5}, "'max_iters'.*'max_iter'"),
-    ({"snopt.tol": 1e-5}, "snopt"),
+    ({"snopt.tol": 1e-5}, "belongs to snopt"),
     ({"ipopt.print_level": "5"}, r"ipopt\.print_level must be"),
     ({"tolerance": 1e-5}, "'tolerance'.*'tol'"),
     ({"print_level": 0}, r"'log' or 'ipopt\.print_level'"),
