@@ -1,6 +1,5 @@
 """Studies as a whole: dead workers, Ctrl-C, kills; sweeps and Monte Carlo that resume."""
 
-import contextlib
 import csv
 import os
 import signal
@@ -9,6 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing, suppress
+from itertools import product
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -27,40 +29,33 @@ HERE = {"workers": 1, "progress": False}
 pytestmark = pytest.mark.usefixtures("terminal")
 
 
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 def square(number):
     return number * number
 
 
-def deadly_at(number, once=None):
-    """Square numbers, but end the process at one; with the path ``once`` the first time only."""
+@pytest.mark.parametrize("cluster", [None, slow("local")])
+def test_dead_workers_lose_deadly_items_alone(cluster, tmp_path):
+    """Item 3 ends its process always, and item 1 while no other has."""
+    if cluster:
+        pytest.importorskip("distributed")
+    died = tmp_path / "died"
 
     def work(item):
-        if item == number and not (once and once.exists()):
-            if once:
-                once.touch()
+        if item == 3 or (item == 1 and not died.exists()):
+            died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return square(item)
 
-    return work
-
-
-def test_items_of_dead_workers_rerun(tmp_path):
-    work = deadly_at(5, once=tmp_path / "died")
-    assert dict(in_parallel(work, range(9), workers=2)) == {i: i * i for i in range(9)}
-
-
-@pytest.mark.parametrize(
-    "cluster", [None, pytest.param("local", marks=pytest.mark.slow, id="Dask")]
-)
-def test_killing_item_is_one_row(cluster):
-    if cluster:
-        pytest.importorskip("distributed")
     options = {"workers": 2, "cluster": cluster}
-    values = dict(in_parallel(deadly_at(5), range(9), **options, lost=lambda item, why: why))
-    assert "process" in values.pop(5)
-    assert values == {i: i * i for i in range(9) if i != 5}
-    with pytest.raises(RuntimeError, match=r"^1: "):
-        list(in_parallel(deadly_at(1), range(3), **options))
+    values = dict(in_parallel(work, range(5), **options, lost=lambda item, why: why))
+    assert "process" in values.pop(3)
+    assert values == {i: i * i for i in range(5) if i != 3}
+    with pytest.raises(RuntimeError, match=r"^3: "):
+        list(in_parallel(work, [3, 0], **options))
 
 
 def test_impossible_workers_are_refused(monkeypatch):
@@ -103,10 +98,6 @@ def cost(gain, kind, noise):
     return {"cost": gain / 3 + noise, "rate": -noise}
 
 
-def another(gain, kind, noise):
-    return {"cost": gain, "rate": noise}
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_sweep_has_a_row_a_point(workers):
     def function(**point):  # functions inside of others travel to other processes
@@ -114,9 +105,8 @@ def test_sweep_has_a_row_a_point(workers):
 
     with pytest.warns(UserWarning, match="2 of 8 points"):
         swept = sweep(function, GRID, ["cost", "rate"], workers=workers, progress=False)
-    assert [tuple(row.values())[:3] for row in swept.records[:3]] == [
-        (1, "a", 0.0), (1, "a", 0.5), (1, "b", 0.0),
-    ]  # fmt: skip
+    points = [tuple(row.values())[:3] for row in swept.records]
+    assert points == list(product(*GRID.values()))
     assert swept.column("cost")[:2].tolist() == swept.rows["cost"][:2].tolist()
     assert swept.column("cost")[:2].tolist() == [1 / 3, 1 / 3 + 0.5]
     assert np.isnan(swept.column("rate")[-2:]).all()
@@ -142,33 +132,34 @@ def test_sweep_resumes_and_grows(tmp_path, monkeypatch):
     assert calls == [4, 4, 0]
     assert str(swept) == str(undisturbed)
     with pytest.raises(InputError, match="function"):
-        sweep(another, GRID, ["cost", "rate"], folder=tmp_path, **HERE)
+        sweep(lambda **point: {}, GRID, ["cost", "rate"], folder=tmp_path, **HERE)
 
 
-@pytest.mark.parametrize(
-    ("over", "results", "message"),
-    [
-        ({}, ["cost"], "at least one name"),
-        ({"gain": [1]}, [], "at least one name"),
-        ({"gain": [1]}, ["gain"], "different"),
-        ({"gain": [1, "a"]}, ["cost"], "'gain'"),
-        ({"gain": []}, ["cost"], "'gain'"),
-        ({"gain": [None]}, ["cost"], "'gain'.*NoneType"),
-        ({"gain": [1]}, ["rate"], "rate; it returned 3"),
-    ],
-)
+WRONG_SWEEPS = [
+    ({}, ["cost"], "name"),
+    ({"gain": [1]}, [], "name"),
+    ({"gain": [1]}, ["gain"], "different"),
+    ({"gain": [1, "a"]}, ["cost"], "'gain'"),
+    ({"gain": []}, ["cost"], "'gain'"),
+    ({"gain": [None]}, ["cost"], "'gain'"),
+    ({"gain": [1]}, ["rate"], "rate; it returned 3"),
+]
+
+
+@pytest.mark.parametrize(("over", "results", "message"), WRONG_SWEEPS)
 def test_wrong_sweeps_are_refused(over, results, message):
     with pytest.raises(InputError, match=message):
         sweep(lambda gain: 3, over, results, **HERE)
 
 
+LOOP = {"steps": 5, "x0": [1.0], "period": 1.0, "noise": 0.1}
+
+
 def one_run(seed):
     if seed == 3:
         raise ValueError("seed 3 is odd")
-    return simulate(
-        lambda x, u: 0.9 * x + u, lambda time, x: -0.5 * x, steps=5, x0=[1.0], period=1.0,
-        noise=0.1, seed=seed, cost=lambda x, u, time: float(x @ x),
-    )  # fmt: skip
+    plant, feedback = (lambda x, u: 0.9 * x + u), (lambda time, x: -0.5 * x)
+    return simulate(plant, feedback, **LOOP, seed=seed, cost=lambda x, u, time: float(x @ x))
 
 
 @pytest.mark.filterwarnings("ignore:monte_carlo")
@@ -191,6 +182,34 @@ def test_reproduction_resumes_with_equal_runs(tmp_path, monkeypatch):
     for a, b in zip(again.runs, first.runs, strict=True):
         assert (a.method, a.seed, a.hits, a.stop) == (b.method, b.seed, b.hits, b.stop)
         assert a.errors.tobytes() == b.errors.tobytes()
+
+
+CARRIERS = {"alone": "1", "processes": "2", "Dask": "2 --cluster local"}
+
+
+def study_command(instances, folder, carrier="alone"):
+    """The arguments of a study of cheap instances."""
+    if carrier == "Dask":
+        pytest.importorskip("distributed")
+    words = "study --shapes 3x5 --radii 1 --conditions 1 2 5 13 --rules auto whitened --budget 40"
+    words += f" --seeds {instances // 4} --workers {CARRIERS[carrier]} --output"
+    return [*words.split(), str(folder)]
+
+
+def finished_units(folder):
+    path = folder / "study.sqlite"
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as record, suppress(sqlite3.OperationalError):
+        return record.execute("SELECT count(*) FROM units").fetchone()[0]
+    return 0  # the table is not there yet
+
+
+def results_of(folder):
+    """Rows without their seconds, and the table."""
+    with (folder / "runs.csv").open(newline="") as file:
+        rows = [{**row, "elapsed": ""} for row in csv.DictReader(file)]
+    return rows, (folder / "table.txt").read_text()
 
 
 # Ctrl-C.
@@ -217,7 +236,7 @@ def test_swallowed_ctrl_c_ends_the_sweep():
     """CasADi may lose the exception; the item ends, and the sweep after it."""
 
     def swallowing(gain):
-        with contextlib.suppress(KeyboardInterrupt):
+        with suppress(KeyboardInterrupt):
             if gain == 2:
                 signal.raise_signal(signal.SIGINT)
         return {"cost": gain}
@@ -228,106 +247,78 @@ def test_swallowed_ctrl_c_ends_the_sweep():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def study(folder, *more):
-    arguments = ["study", "--shapes", "3x5", "--conditions", "1", "--radii", "1", "--seeds", "3"]
-    arguments += ["--rules", "auto", "--budget", "30", "--workers", "1"]
-    return main([*arguments, "--output", str(folder), *more])
+def before_third_unit(monkeypatch, act):
+    """Let studies act before their third unit; return the list of units begun."""
+    run_unit, started = population.run_unit, []
+
+    def counted(settings, unit):
+        started.append(unit)
+        if len(started) == 3:
+            act()
+        return run_unit(settings, unit)
+
+    monkeypatch.setattr(population, "run_unit", counted)
+    return started
 
 
 def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
-    run_unit, started = population.run_unit, []
-
-    def interrupted(settings, unit):
-        started.append(unit)
-        if len(started) == 3:
-            raise KeyboardInterrupt
-        return run_unit(settings, unit)
-
     def full_disk(study, folder, form):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(population, "run_unit", interrupted)
-    assert study(tmp_path) == 130
+    started = before_third_unit(monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
+    assert main(study_command(4, tmp_path)) == 130
     printed = capsys.readouterr()
-    assert "(n=  2)" in printed.out
-    assert "interrupted after 2 of 3" in printed.err
+    assert "(n=  1)" in printed.out
+    assert "interrupted after 2 of 4" in printed.err
     # A table that cannot be written is printed all the same.
     monkeypatch.setattr("casadi_hybrid.paper.study.write", full_disk)
-    assert study(tmp_path) == 2
-    assert len(started) == 4
+    assert main(study_command(4, tmp_path)) == 2
+    assert len(started) == 5
     printed = capsys.readouterr()
-    assert "(n=  3)" in printed.out
+    assert "(n=  1)" in printed.out
     assert "No space left" in printed.err
 
 
-@pytest.mark.parametrize("command", [["study"], ["reproduce"], ["export", "file.py"]])
+def test_killed_study_resumes_to_equal_tables(tmp_path, monkeypatch):
+    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
+    assert main(study_command(4, undisturbed)) == 0
+    before_third_unit(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    arguments = study_command(4, folder)
+    child = get_context("fork").Process(target=main, args=(arguments,))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
+    assert finished_units(folder) == 2
+    assert main(arguments) == 0
+    assert results_of(folder) == results_of(undisturbed)
+
+
+@pytest.mark.parametrize("command", ["study", "reproduce", "export"])
 def test_output_folder_is_tried_before_work(tmp_path, capfd, command):
     (tmp_path / "file").write_text("")
     (tmp_path / "file.py").write_text("raise SystemExit('the work began')")
-    out = "--output"
-    if command[0] == "export":
-        out, command = "--out", ["export", str(tmp_path / "file.py")]
-    assert main([*command, out, str(tmp_path / "file" / "below")]) == 2
+    words = [str(tmp_path / "file.py"), "--out"] if command == "export" else ["--output"]
+    assert main([command, *words, str(tmp_path / "file" / "below")]) == 2
     assert "below cannot be written to" in capfd.readouterr().err
 
 
-# Kills from outside.
-
-CARRIERS = {
-    "one process": ["--workers", "1"],
-    "processes": ["--workers", "2"],
-    "Dask": ["--workers", "2", "--cluster", "local"],
-}
-SLOW = [pytest.param(carrier, marks=pytest.mark.slow) for carrier in ("processes", "Dask")]
-# The package's command, which kills itself before its third unit.
-KILLED = """
-import os, signal, sys
-from casadi_hybrid.cli import main
-from casadi_hybrid.paper.study import population
-run_unit, started = population.run_unit, []
-def killed(settings, unit):
-    started.append(unit)
-    if len(started) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return run_unit(settings, unit)
-population.run_unit = killed
-main(sys.argv[1:])
-"""
-
-
-def study_command(instances, folder, carrier):
-    """The arguments of a study of cheap instances."""
-    if carrier == "Dask":
-        pytest.importorskip("distributed")
-    arguments = ["study", "--shapes", "3x5", "--radii", "1", "--conditions", "1", "2", "5", "13"]
-    arguments += ["--seeds", str(instances // 4), "--rules", "auto", "whitened", "--budget", "40"]
-    return [*arguments, "--output", str(folder), *CARRIERS[carrier]]
-
-
-def finished_units(folder):
-    path = folder / "study.sqlite"
-    if not path.exists():
-        return 0
-    with contextlib.closing(sqlite3.connect(path)) as record:
-        try:
-            return record.execute("SELECT count(*) FROM units").fetchone()[0]
-        except sqlite3.OperationalError:  # the table is not there yet
-            return 0
+# Signals from outside.
 
 
 def workers_of(pid):
     """The processes that work for a process."""
     words = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
     table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in table.splitlines()]
-    return [
-        int(child) for child, parent, words in rows
-        if int(parent) == pid and "python" in words and "resource_tracker" not in words
-    ]  # fmt: skip
+    workers = []
+    for line in table.splitlines():
+        child, parent, command = line.split(None, 2)
+        if int(parent) == pid and "python" in command and "resource_tracker" not in command:
+            workers.append(int(child))
+    return workers
 
 
 def alive(pid):
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.kill(pid, 0)
         return True
     return False
@@ -341,48 +332,22 @@ def wait_for(condition):
     pytest.fail("it did not come true in 200 seconds")
 
 
-def results_of(folder):
-    """Rows without their seconds, and the table."""
-    with (folder / "runs.csv").open(newline="") as file:
-        rows = [{**row, "elapsed": ""} for row in csv.DictReader(file)]
-    return rows, (folder / "table.txt").read_text()
-
-
-@pytest.mark.parametrize("carrier", ["one process", *SLOW])
-def test_killed_study_resumes_to_equal_tables(tmp_path, carrier):
-    """Workers lose one of theirs first; then the main process is killed, and they end too."""
-    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    instances = 4 if carrier == "one process" else 60
-    assert main(study_command(instances, undisturbed, "one process")) == 0
-    arguments = study_command(instances, folder, carrier)
-    if carrier == "one process":
-        killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
-        assert killed.returncode == -signal.SIGKILL
-        assert finished_units(folder) == 2
-    else:
-        with subprocess.Popen([sys.executable, "-m", "casadi_hybrid", *arguments]) as process:
-            wait_for(lambda: finished_units(folder) >= instances // 4)
-            os.kill(min(workers_of(process.pid)), signal.SIGKILL)
-            wait_for(lambda: finished_units(folder) >= instances // 2)
-            workers = workers_of(process.pid)
-            process.kill()
-        assert workers
-        wait_for(lambda: not any(map(alive, workers)))
-    assert main(arguments) == 0
-    assert results_of(folder) == results_of(undisturbed)
-
-
-@pytest.mark.parametrize("carrier", ["one process", *SLOW])
-def test_ctrl_c_ends_command_and_workers(tmp_path, carrier):
+@pytest.mark.parametrize("end", [signal.SIGINT, slow(signal.SIGKILL)])
+@pytest.mark.parametrize("carrier", ["alone", slow("processes"), slow("Dask")])
+def test_signals_end_command_and_workers(tmp_path, carrier, end):
     words = [sys.executable, "-m", "casadi_hybrid", *study_command(4000, tmp_path, carrier)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True}
     with subprocess.Popen(words, **pipes) as process:
         wait_for(lambda: finished_units(tmp_path) >= 2)
         workers = workers_of(process.pid)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        if end is signal.SIGINT:
+            os.killpg(process.pid, end)  # as a terminal does
+        else:
+            process.kill()
         out, err = process.communicate(timeout=300)
-    assert len(workers) == (0 if carrier == "one process" else 2)
-    assert process.returncode == 130
-    assert out
-    assert b"Traceback" not in err
+    assert len(workers) == (0 if carrier == "alone" else 2)
+    if end is signal.SIGINT:
+        assert process.returncode == 130
+        assert out
+        assert b"Traceback" not in err
     wait_for(lambda: not any(map(alive, workers)))

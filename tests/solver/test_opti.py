@@ -1,19 +1,23 @@
 """``Opti`` with one line changed: answers beside IPOPT, and the interface that CasADi documents."""
 
 import copy
-from itertools import pairwise
 from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Opti, Problem, SolveError
+from casadi_hybrid import InputError, Opti, SolveError
 from casadi_hybrid.solver.opti.solution import OptiSolution, OptiSolveError
 from casadi_hybrid.solver.options.foreign import OptionWarning
 
-QUIET = ({"print_time": False}, {"print_level": 0, "sb": "yes"})
+LOWER = ca.Sparsity.lower(2)
+QUIET = {"print_time": False}, {"print_level": 0, "sb": "yes"}
 HERE = Path(__file__).name
+
+
+def assert_close(value, expected):
+    np.testing.assert_allclose(value, expected, atol=1e-6, rtol=1e-6)
 
 
 def hybrid(opti, *options):
@@ -51,26 +55,10 @@ def mixed():
         q >= 0.1,
         q * x[1, 1] >= x[0, 1] * p,
     ]
-    for constraint in constraints:
-        opti.subject_to(constraint)
+    opti.subject_to(constraints)
     opti.set_value(p, 1)
     opti.set_initial(x, 2)
     return opti, x, p, q, constraints
-
-
-def shooting(steps=15):
-    """A pendulum swung by a bounded torque: multiple shooting with matrix variables."""
-    opti = ca.Opti()
-    X, U = opti.variable(2, steps + 1), opti.variable(1, steps)
-    start = opti.parameter(2)
-    constraints = [X[:, 0] == start, opti.bounded(-0.4, ca.vec(U), 0.4), X[:, -1] == 0]
-    for k in range(steps):
-        slope = ca.vertcat(X[1, k], -ca.sin(X[0, k]) + U[k])
-        constraints.append(X[:, k + 1] == X[:, k] + 0.2 * slope)
-    opti.subject_to(constraints)
-    opti.minimize(ca.sumsqr(U) + 0.1 * ca.sumsqr(X))
-    opti.set_value(start, [0.7, 0.0])
-    return opti, [X, U], constraints
 
 
 def compare(opti, expressions, constraints, **options):
@@ -80,33 +68,24 @@ def compare(opti, expressions, constraints, **options):
     theirs = opti.copy()
     theirs.solver("ipopt", QUIET[0], {**QUIET[1], "tol": 1e-11})
     expected = theirs.solve()
-    duals = [theirs.dual(constraint) for constraint in constraints]
-    pairs = [
-        (ours.dual(c), expected.value(dual)) for c, dual in zip(constraints, duals, strict=True)
-    ]
-    for expression in (*expressions, opti.f, opti.x, opti.lam_g):
-        pairs.append((ours.value(expression), expected.value(expression)))
+    everything = (*expressions, opti.f, opti.x, opti.lam_g)
+    pairs = [(ours.value(e), expected.value(e)) for e in everything]
+    pairs += [(ours.dual(c), expected.value(theirs.dual(c))) for c in constraints]
     for value, other in pairs:
-        np.testing.assert_allclose(value, other, atol=1e-6, rtol=1e-6)
+        assert_close(value, other)
         assert np.shape(value) == np.shape(other)
     return ours
 
 
 def test_every_kind_of_constraint_as_ipopt():
     opti, x, p, q, constraints = mixed()
-    ours = compare(opti, [x, q, p, x @ x, ca.sum1(ca.vec(x)) - q], constraints)
-    assert ours.dual(constraints[2]) == pytest.approx(1, abs=1e-6)
-
-
-def test_optimal_control_and_its_warm_start():
-    opti, expressions, constraints = shooting()
-    cold = compare(opti, expressions, constraints)
-    assert np.abs(cold.dual(constraints[1])).max() > 1e-2  # a torque limit is active
+    cold = compare(opti, [x, q, p, x @ x, ca.sum1(ca.vec(x)) - q], constraints)
+    assert cold.dual(constraints[2]) == pytest.approx(1, abs=1e-6)
     opti.set_initial(opti.x, cold.value(opti.x))
     opti.set_initial(opti.lam_g, cold.value(opti.lam_g))
     warm = solved(opti)
     assert warm.result.iterations < cold.result.iterations
-    np.testing.assert_allclose(warm.dual(constraints[0]), cold.dual(constraints[0]), atol=1e-6)
+    assert_close(warm.dual(constraints[0]), cold.dual(constraints[0]))
 
 
 def test_linear_scales_change_no_value():
@@ -120,10 +99,10 @@ def test_linear_scales_change_no_value():
     shown, ours = [], hybrid(Opti(opti.copy()), tight)
     ours.callback(lambda i: shown.append(ours.debug.value(q)))
     ours.solve()
-    assert shown[-1] == pytest.approx(scaled.value(q), abs=1e-6)
+    assert_close(shown[-1], scaled.value(q))
     function = ours.to_function("F", [q, p], [opti.x, opti.lam_g])
     for output, label in zip(function(0.3, 1), (opti.x, opti.lam_g), strict=True):
-        np.testing.assert_allclose(output.full().ravel(), scaled.value(label), atol=1e-6)
+        assert_close(output.full().ravel(), scaled.value(label))
     assert "scaled problem" in scaled.explain()
     assert "scaled problem" not in solved(mixed()[0]).explain()
 
@@ -133,7 +112,7 @@ def test_problems_without_objective_or_constraint():
     x, weight = opti.variable(), opti.parameter()
     opti.subject_to(x**3 == 8)
     opti.set_initial(x, 1)
-    assert opti.solve().value(x) == pytest.approx(2, abs=1e-6)
+    assert_close(opti.solve().value(x), 2)
     opti.subject_to()
     opti.minimize(weight**2)  # of a parameter alone
     opti.set_value(weight, 2)
@@ -141,6 +120,18 @@ def test_problems_without_objective_or_constraint():
     assert (solution.value(opti.f), solution.value(weight)) == (4, 2)
     with pytest.raises(RuntimeError):
         solution.value(x)
+    with pytest.raises(RuntimeError, match="conic"):
+        Opti("cone")
+
+
+@pytest.mark.parametrize("kind", ["conic", "nlp"])
+def test_symmetric_and_named_variables(kind):
+    opti = hybrid(Opti(kind))
+    P, z = opti.variable(2, 2, "symmetric"), opti.variable(ca.MX.sym("depth"))
+    opti.minimize(ca.sumsqr(P - ca.DM([[1, 2], [4, 4]])) + (z - 1) ** 2)
+    sol = opti.solve()
+    assert_close(sol.value(P), [[1, 3], [3, 4]])
+    assert sol.variable_names[-1].startswith(f"depth ({HERE}:")
 
 
 @pytest.mark.parametrize("plugin", ["ipopt", "hybrid"])
@@ -150,96 +141,78 @@ def test_script_runs_with_either_name(plugin, capfd):
     sol = opti.solve()
     assert isinstance(opti, ca.Opti)
     assert isinstance(sol, ca.OptiSol)
-    np.testing.assert_allclose(sol.value(x), [1, 1], atol=1e-6)
-    np.testing.assert_allclose(opti.value(x), sol.value(x))
-    assert sol.value(opti.dual(line)) == pytest.approx(4, rel=1e-6)
+    assert_close(sol.value(x), [1, 1])
+    assert_close(opti.value(x), sol.value(x))
+    assert_close(sol.value(opti.dual(line)), 4)
     assert sol.value(ca.sum1(x) * p, [p == 5, x == 1]) == 10
     assert sol.opti.nx == opti.nx == 2
-    assert sol.stats()["success"]
-    assert opti.stats()["success"]
-    assert sol.opti.return_status() == opti.return_status() == opti.stats()["return_status"]
-    assert opti.return_status() in str(opti)
-    assert opti.return_status() in str(sol)
+    status = opti.return_status()
+    assert status == sol.opti.return_status() == opti.stats()["return_status"]
+    assert status in str(opti)
+    assert status in str(sol)
     assert opti.debug.casadi_solver.name_in()[:2] == ["x0", "p"]
     assert "Ipopt" not in capfd.readouterr().out.replace("Ipopt, a library", "")
 
 
-def test_new_numbers_build_nothing(monkeypatch):
-    built, build = [], Problem.from_nlp.__func__
-
-    def counted(cls, *arguments, **named):
-        built.append(named["name"])
-        return build(cls, *arguments, **named)
-
-    monkeypatch.setattr(Problem, "from_nlp", classmethod(counted))
+def test_new_numbers_keep_the_solver():
     opti, x, p, line = corner()
-    hybrid(opti)
-    first = opti.solve()
+    first = hybrid(opti).solve()
     solver = opti.debug.casadi_solver
     opti.set_value(p, 0.5)
     opti.set_initial(first.value_variables())
     opti.set_initial(opti.lam_g, first.value(opti.lam_g))
-    np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.5], atol=1e-6)
-    np.testing.assert_allclose(first.value(x), [1, 1], atol=1e-6)  # a copy of its own
+    assert_close(opti.solve().value(x), [0.5, 0.5])
+    assert_close(first.value(x), [1, 1])  # a copy of its own
     opti.callback(lambda i: None)
     opti.copy().solve()
     opti.solve()
     assert opti.debug.casadi_solver is solver
-    hybrid(opti, {"tol": 1e-10}).solve()  # the same problem under other options
-    assert len(built) == 1
     opti.subject_to(x[1] >= 0.7)
-    np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.7], atol=1e-6)
+    assert_close(opti.solve().value(x), [0.5, 0.7])
+    solver = opti.debug.casadi_solver
     opti.set_value(first.value_parameters())
-    np.testing.assert_allclose(opti.solve().value(x), [1, 1], atol=1e-6)
-    assert len(built) == 2
+    assert_close(opti.solve().value(x), [1, 1])
+    assert opti.debug.casadi_solver is solver
     opti.subject_to()
-    np.testing.assert_allclose(opti.solve().value(x), [3, 3], atol=1e-6)
-    with pytest.raises(InputError, match="not a constraint of this problem"):
+    assert_close(opti.solve().value(x), [3, 3])
+    with pytest.raises(InputError, match="not a constraint"):
         opti.solve().dual(line)
-    assert len(built) == 3
 
 
 def test_callback_sees_every_iterate_once():
     opti, x, _, line = corner()
-    hybrid(opti)
     seen = []
+    hybrid(opti)
     opti.callback(lambda i: seen.append((i, opti.debug.value(x), opti.debug.value(line.dep(0)))))
     sol = opti.solve()
     assert [i for i, *_ in seen] == sol.stats()["iterations"]["iter"]
     for (_, point, row), f in zip(seen, sol.stats()["iterations"]["obj"], strict=True):
-        assert np.sum((point - 3) ** 2) == pytest.approx(f)
-        assert row == pytest.approx(point.sum())
-    np.testing.assert_allclose(seen[-1][1], sol.value(x), atol=1e-8)
+        assert_close([np.sum((point - 3) ** 2), point.sum()], [f, row])
+    assert_close(seen[-1][1], sol.value(x))
     count = len(seen)
     opti.copy().solve()  # as in CasADi a copy has no callback
     opti.callback()
     opti.solve()
     assert len(seen) == count
     opti.callback(seen.append)
-    opti.solver("ipopt", *QUIET)  # it stays for the other solver, and comes back from there
-    opti.solve()
-    assert seen[count] == 0
-    count = len(seen)
-    hybrid(opti).solve()
-    assert seen[count] == 0
+    for plugin in ("ipopt", "hybrid"):  # it stays for the other solver, and comes back from there
+        seen.clear()
+        opti.solver(plugin, *QUIET)
+        opti.solve()
+        assert seen[0] == 0
 
 
 def test_values_outside_the_problem_are_refused():
     opti, x, _, _ = corner()
     unused, weight, nothing = opti.variable(), opti.parameter(), opti.variable(0, 3)
     sol = hybrid(opti).solve()
-    for foreign, message in (
-        (unused, "do not appear"),
-        (weight, "unset value"),
-        (Opti().variable(), "different instance"),
-        (ca.MX.sym("w"), "outside of Opti"),
-    ):
-        with pytest.raises(RuntimeError, match=message):
+    for foreign in (unused, weight, Opti().variable(), ca.MX.sym("w")):
+        with pytest.raises(RuntimeError):
             sol.value(foreign)
     assert sol.value(unused + 1, [unused == 1]) == 2
     assert np.size(sol.value(nothing)) == 0
     opti.set_initial(sol.value_variables())  # with nothing among them
-    np.testing.assert_allclose(opti.debug.value(x, opti.initial()), [1, 1], atol=1e-6)
+    assert_close(opti.debug.value(x, opti.initial()), [1, 1])
     with pytest.raises(RuntimeError, match="have not solved"):
         opti.value(x)  # set_initial makes the solution one of before
 
@@ -247,16 +220,15 @@ def test_values_outside_the_problem_are_refused():
 def test_failure_leaves_the_latest_values(capsys):
     opti, x, *_ = corner()
     opti.subject_to(x[1] >= 4)
-    hybrid(opti)
     with pytest.raises(OptiSolveError, match="'Infeasible_Problem_Detected'") as caught:
-        opti.solve()
+        hybrid(opti).solve()
+    assert HERE in str(caught.value)
     assert isinstance(caught.value, RuntimeError)  # CasADi's
     assert isinstance(caught.value, SolveError)  # what nlpsol raises where it is to raise
     solution = caught.value.solution
     assert isinstance(solution, OptiSolution)
     np.testing.assert_array_equal(opti.debug.value(x), solution.result.x)
     assert not opti.stats()["success"]
-    assert f"({HERE}:" in str(caught.value)
     with pytest.raises(OptiSolveError):
         opti.solve_limited()  # no limit has ended it
     capsys.readouterr()
@@ -266,7 +238,6 @@ def test_failure_leaves_the_latest_values(capsys):
     violated = (value > [2.001, np.inf, np.inf]) | (value < [-np.inf, -0.001, 3.999])
     assert violated.any()
     assert [f"i = {i}/3" in shown for i in range(3)] == list(violated)
-    assert "opti.subject_to(x[1] >= 4)" in shown
 
 
 def test_solve_limited_accepts_a_limit():
@@ -284,15 +255,14 @@ def test_solve_limited_accepts_a_limit():
 
 def test_options_come_in_either_dictionary():
     opti, *_ = corner()
-    with pytest.raises(RuntimeError, match="You must call 'solver'"):
+    with pytest.raises(RuntimeError, match="solver"):
         opti.solve()
     with pytest.warns(OptionWarning, match="linear_solver"):
         hybrid(opti, {"ipopt.tol": 1e-7}, {"linear_solver": "mumps", "max_iter": 0})
     assert opti.solve_limited().stats()["iter_count"] == 0
-    with pytest.raises(InputError, match="did you mean 'max_iter'"):
-        hybrid(opti, {"max_iters": 3})
-    with pytest.raises(InputError, match="must be dictionaries, got float"):
-        hybrid(opti, 1e-8)
+    for options, message in (({"max_iters": 3}, "'max_iter'"), (1e-8, "float")):
+        with pytest.raises(InputError, match=message):
+            hybrid(opti, options)
     hybrid(opti, {"variable_names": ["left", "right"]})
     assert opti.solve().variable_names == ("left", "right")
 
@@ -303,17 +273,16 @@ def test_to_function_solves_and_differentiates():
     function = opti.to_function("F", [p, x], [x, opti.lam_g, opti.f], ["p", "x0"], ["x", "l", "f"])
     for value, best, multiplier in ((3, 1, 4), (0.5, 0.5, 0)):
         outputs = function(p=value, x0=[0.1, 0.2])
-        np.testing.assert_allclose(outputs["x"].full().ravel(), [best, best], atol=1e-6)
-        np.testing.assert_allclose(outputs["l"].full().ravel(), [multiplier, 0], atol=1e-6)
-        assert float(outputs["f"]) == pytest.approx(2 * (best - value) ** 2)
+        assert_close(outputs["x"], [[best], [best]])
+        assert_close(outputs["l"], [[multiplier], [0]])
+        assert_close(outputs["f"], 2 * (best - value) ** 2)
     q = ca.MX.sym("q")
     slope = ca.Function("slope", [q], [ca.jacobian(function(q, 0)[0], q)])
-    np.testing.assert_allclose(slope(0.5).full(), [[1], [1]], atol=1e-6)
+    assert_close(slope(0.5), [[1], [1]])
     named = opti.to_function("F", {"p": p, "both": x}, ["p"], ["both"])
-    np.testing.assert_allclose(named(3).full().ravel(), [1, 1], atol=1e-6)
+    assert_close(named(3), [[1], [1]])
     opti.set_value(p, 0.25)
-    without_p = opti.to_function("F", [x], [x])  # p has its present value
-    np.testing.assert_allclose(without_p(0).full().ravel(), [0.25, 0.25], atol=1e-6)
+    assert_close(opti.to_function("F", [x], [x])(0), [[0.25], [0.25]])  # p has its present value
     for error, message, arguments in (
         (InputError, "Argument 1 is not purely symbolic", ([x, p + 1], [x])),
         (RuntimeError, "different instance", ([Opti().parameter()], [x])),
@@ -327,14 +296,14 @@ def test_to_function_solves_and_differentiates():
 def test_opti_made_elsewhere_is_solved():
     existing, x, p, line = corner(ca.Opti)
     opti = hybrid(Opti(existing))
-    assert opti.solve().dual(line) == pytest.approx(4, rel=1e-6)
-    np.testing.assert_allclose(existing.value(x), [1, 1], atol=1e-6)
+    assert_close(opti.solve().dual(line), 4)
+    assert_close(existing.value(x), [1, 1])
     existing.set_value(p, 0.5)
-    np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.5], atol=1e-6)
+    assert_close(opti.solve().value(x), [0.5, 0.5])
     existing.subject_to(x[1] >= 0.7)
     existing.solver("ipopt", *QUIET)
     existing.solve()  # which bakes the problem that is solved again here
-    np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.7], atol=1e-6)
+    assert_close(opti.solve().value(x), [0.5, 0.7])
     existing.subject_to(x[0] >= 0.6)
     hybrid(opti).solve()
     with pytest.raises(RuntimeError, match="hybrid"):
@@ -346,21 +315,11 @@ def test_copies_keep_solver_and_solution():
     hybrid(opti).solve()
     for other in (Opti(opti), copy.copy(opti), copy.deepcopy(opti)):
         assert other.return_status() == "Solve_Succeeded"
-        np.testing.assert_allclose(other.value(x), [1, 1], atol=1e-6)
+        assert_close(other.value(x), [1, 1])
         other.set_value(p, 0.5)  # CasADi copies the name only
-        np.testing.assert_allclose(opti.solve().value(x), [0.5, 0.5], atol=1e-6)
+        assert_close(opti.solve().value(x), [0.5, 0.5])
         opti.set_value(p, 3)
         opti.solve()
-
-
-def test_conic_problem_has_no_cones():
-    opti = hybrid(Opti("conic"))
-    x = opti.variable(2)
-    opti.minimize(ca.sumsqr(x))
-    opti.subject_to(x >= ca.vertcat(1, 2))
-    np.testing.assert_allclose(opti.solve().value(x), [1, 2], atol=1e-6)
-    with pytest.raises(RuntimeError, match="conic"):
-        Opti("cone")
 
 
 def test_advanced_solves_step_by_step():
@@ -370,9 +329,9 @@ def test_advanced_solves_step_by_step():
     steps.bake()
     steps.solve_prepare()
     steps.res(steps.solve_actual(steps.arg()))
-    np.testing.assert_allclose(steps.value(x), [1, 1], atol=1e-6)
+    assert_close(steps.value(x), [1, 1])
     assert steps.return_status() == "Solve_Succeeded"
-    assert float(steps.res()["f"]) == pytest.approx(8)
+    assert_close(steps.res()["f"], 8)
     assert steps.baked_copy().problem_dirty() is False
     assert [steps.g_index_reduce_g(1), steps.g_index_unreduce_g(1)] == [1, 1]
     assert steps.g_index_reduce_x(1) == -1
@@ -381,83 +340,38 @@ def test_advanced_solves_step_by_step():
         opti.stats()
 
 
-def test_names_say_the_line():
+def test_names_say_the_line(monkeypatch):
+    for slow in ("x_lookup", "g_lookup"):  # one call an entry would be quadratic in their number
+        monkeypatch.delattr(ca.OptiAdvanced, slow)
     opti, *_ = mixed()
     ours = solved(opti)
     assert len({*ours.variable_names}) == opti.nx
-    assert len(ours.constraint_names) == opti.ng
+    assert len({*ours.constraint_names}) == opti.ng
     assert f"[1, 0] ({HERE}:" in ours.variable_names[1]
     assert ours.constraint_names[3].startswith(f"g[3] ({HERE}:")
+    monkeypatch.undo()
     assert HERE in ours.describe_constraint(0)
     assert "2x2" in ours.describe_variable(0)
-    assert (ours.stats()["success"], ours.stats()["stop_reason"]) == (True, "CONVERGED")
     opti = hybrid(Opti())
     x = opti.variable()
     opti.minimize((x - 3) ** 2)
-    opti.subject_to(x <= 1)
+    opti.subject_to(x <= 2)
     first = opti.solve()
     opti.subject_to()
     opti.subject_to(x <= 2)  # the same expression in another line
-    second = opti.solve()
-    assert second.value(x) == pytest.approx(2, abs=1e-6)
-    assert first.constraint_names != second.constraint_names
-
-
-def test_names_are_read_in_one_walk(monkeypatch):
-    """Looking each entry up by its number is quadratic: twice the entries, four times the work."""
-    n, asked, get_meta = 60, [], ca.OptiAdvanced.get_meta
-
-    def counted(advanced, symbol):
-        asked.append(symbol)
-        return get_meta(advanced, symbol)
-
-    monkeypatch.setattr(ca.OptiAdvanced, "get_meta", counted)
-    for slow in ("x_lookup", "g_lookup"):
-        monkeypatch.delattr(ca.OptiAdvanced, slow)
-    opti = hybrid(Opti())
-    x = [opti.variable() for _ in range(n)]
-    opti.minimize(ca.sumsqr(ca.vertcat(*x) - 1))
-    for before, after in pairwise(x):
-        opti.subject_to(after <= before)
-    sol = opti.solve()
-    assert len(asked) == n
-    assert len(set(sol.constraint_names)) == n - 1
-    assert [name.split()[0] for name in sol.variable_names] == [symbol.name() for symbol in x]
-
-
-def test_symmetric_and_named_variables():
-    opti = hybrid(Opti())
-    P, z = opti.variable(2, 2, "symmetric"), opti.variable(ca.MX.sym("depth"))
-    opti.minimize(ca.sumsqr(P - ca.DM([[1, 2], [4, 4]])) + (z - 1) ** 2)
-    sol = opti.solve()
-    np.testing.assert_allclose(sol.value(P), [[1, 3], [3, 4]], atol=1e-6)
-    assert sol.variable_names[-1].startswith(f"depth ({HERE}:")
+    assert first.constraint_names != opti.solve().constraint_names
 
 
 def test_refusals_name_the_line():
     opti, x, p, q, _ = mixed()
-    with pytest.raises(InputError, match=r"a ca\.Opti, got dict"):
+    with pytest.raises(InputError, match="dict"):
         Opti({"x": x})
-
-    def crossed(opti):
-        opti.subject_to(opti.bounded(2, q * p, 1))
-
-    def semidefinite(opti):
-        opti.subject_to(x >= 0)
-
-    def sparse(opti):
-        z = opti.variable(ca.Sparsity.lower(2))
-        opti.minimize(ca.sumsqr(z))
-
-    def without_value(opti):
-        opti.subject_to(q >= opti.parameter(2)[0])
-
     for change, error, message in (
-        (crossed, InputError, rf"lbg\[7\] = 2 exceeds ubg\[7\] = 1\..*\({HERE}:\d"),
-        (semidefinite, InputError, "semidefinite"),
-        (sparse, InputError, rf"opti\d+_x_\d \({HERE}:\d+\) is sparse"),
-        (lambda opti: opti.set_domain(q, "integer"), InputError, rf"_x_2 \({HERE}:\d+\) is disc"),
-        (without_value, RuntimeError, rf"set_value[\s\S]*opti\d+_p_\d[\s\S]*{HERE}"),
+        (lambda o: o.subject_to(o.bounded(2, q * p, 1)), InputError, rf"lbg\[7\].*\({HERE}:\d"),
+        (lambda o: o.subject_to(x >= 0), InputError, "semidefinite"),
+        (lambda o: o.minimize(ca.sumsqr(o.variable(LOWER))), InputError, rf"_x_\d \({HERE}:\d"),
+        (lambda o: o.set_domain(q, "integer"), InputError, rf"_x_2 \({HERE}:\d+\)"),
+        (lambda o: o.subject_to(q >= o.parameter()), RuntimeError, rf"opti\d+_p_\d[\s\S]*{HERE}"),
     ):
         changed = opti.copy()
         change(changed)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import InputError
-from casadi_hybrid.utils.output.files import writable
 from casadi_hybrid.utils.record.collect import Keeping, collect
 from casadi_hybrid.utils.record.record import Record, encoded, header, opened
 
@@ -28,11 +27,13 @@ def assert_refused(folder, message, study="test"):
 
 def run(folder, items, table="csv", work=ODD.__getitem__):
     """A study whose units are numbers with two rows each."""
+
+    def rows(seed, cost):
+        return [{"seed": seed, "rule": rule, "cost": cost} for rule in ("a", "b")]
+
     keeping = Keeping[int, float](
-        folder, "test", {}, table=table,
-        rows=lambda seed, cost: [{"seed": seed, "rule": r, "cost": cost} for r in ("a", "b")],
-        value=lambda rows: rows[0]["cost"],
-    )  # fmt: skip
+        folder, "test", {}, table=table, rows=rows, value=lambda rows: rows[0]["cost"]
+    )
     return collect(work, items, lambda values, _: values, keeping, workers=1)
 
 
@@ -86,33 +87,25 @@ def test_unknown_tables_are_refused_before_work(tmp_path, monkeypatch):
 def test_another_study_needs_fresh(tmp_path):
     with opened_as(tmp_path) as record:
         record.append(1, [{}])
-    for _ in range(2):
-        assert_refused(tmp_path, r"'test'.*'another'.*--fresh", "another")
+    assert_refused(tmp_path, r"'test'.*'another'.*--fresh", "another")
     with opened_as(tmp_path, "another", fresh=True) as record:
         assert record.units() == {}
 
 
 def test_foreign_files_are_left_alone(tmp_path):
-    earlier, other = tmp_path / "earlier", tmp_path / "other"
-    for path in (earlier / "study.json", other / "study.sqlite"):
+    for name, message in (("study.json", "earlier version"), ("study.sqlite", "not the record")):
+        path = tmp_path / name / name
         path.parent.mkdir()
         path.write_text("n,m\n" * 100)
-    assert_refused(earlier, "earlier version")
-    assert_refused(other, "not the record of a study")
-    for path in (earlier / "study.json", other / "study.sqlite"):
+        assert_refused(path.parent, message)
         assert path.read_text() == "n,m\n" * 100
         with opened_as(path.parent, fresh=True) as record:
             assert not record.units()
 
 
-def test_record_is_locked_until_closed(tmp_path):
+def test_lock_is_free_after_closing_or_killing(tmp_path):
     with opened_as(tmp_path):
         assert_refused(tmp_path, "in use")
-    with opened_as(tmp_path):
-        pass
-
-
-def test_lock_of_killed_process_is_free(tmp_path):
     code = (
         "import sqlite3, sys\n"
         f"lock = sqlite3.connect({str(tmp_path / '.lock')!r})\n"
@@ -126,13 +119,6 @@ def test_lock_of_killed_process_is_free(tmp_path):
         other.kill()
     with opened_as(tmp_path):
         pass
-
-
-def test_folder_below_a_file_is_refused(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file/below cannot be written to"):
-        writable(tmp_path / "file" / "below")
-    assert list(writable(tmp_path / "new").iterdir()) == []
 
 
 def test_units_of_a_full_disk_are_written_later(tmp_path, capsys):

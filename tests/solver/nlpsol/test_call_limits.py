@@ -6,6 +6,7 @@ from contextlib import suppress
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.core import warm
 from support.cases.watched import BufferedFunction, PythonFunction, Watched
 
 from casadi_hybrid import InputError, Problem, Solver, nlpsol
@@ -22,32 +23,43 @@ def program(function=None):
     return {"x": x, "p": p, "f": f, "g": ca.sumsqr(x) + factor - 1.0}
 
 
-GIVEN = {"p": 1.0, "lbg": -np.inf, "ubg": 1.5, "x0": [0.2, -0.3]}
+ARGUMENTS = {"p": 1.0, "lbg": -np.inf, "ubg": 1.5, "x0": [0.2, -0.3]}
 
 
-def with_act(act):
-    """The same with a function of Python's that is called once an evaluation."""
-    function = Watched(act)
-    return nlpsol("solver", "hybrid", program(function)), function
+class Clock:
+    """A clock that calls of functions move by a second, in the place of ``time.perf_counter``."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.calls = 0.0, []
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def tick(self):
+        self.calls.append(self.now)
+        self.now += 1.0
 
 
-def test_without_limits_it_is_the_call():
-    solver = nlpsol("solver", "hybrid", program())
-    found = solver(**GIVEN)
-    result = solver.within(**GIVEN)
+@pytest.fixture
+def solver():
+    return nlpsol("solver", "hybrid", program())
+
+
+def test_within_without_limits_is_the_call(solver):
+    x = solver(**ARGUMENTS)["x"]
+    result = solver.within(**ARGUMENTS)
     assert result.success
-    assert result.x.tolist() == np.array(found["x"]).ravel().tolist()
+    assert result.x.tolist() == np.array(x).ravel().tolist()
     assert solver.result is result
     assert solver.stats()["iter_count"] == result.iterations
 
 
-def test_the_iterations_of_one_call_are_limited():
-    solver = nlpsol("solver", "hybrid", program())
-    cut = solver.within(np.inf, 3, **GIVEN)
-    assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, 3)
-    assert not cut.success
-    assert solver.within(**GIVEN).success  # it was that call's alone
+def test_iterations_of_one_call_are_limited(solver):
+    cut = solver.within(np.inf, 3, **ARGUMENTS)
+    assert (cut.stop, cut.iterations, cut.success) == (StopReason.ITERATION_LIMIT, 3, False)
+    assert solver.within(**ARGUMENTS).success  # it was that call's alone
     assert solver.options.max_iter == 3000
+    for name, limits in (("seconds", (-1.0,)), ("iterations", (1.0, 1.5))):
+        with pytest.raises(InputError, match=name):
+            solver.within(*limits, **ARGUMENTS)
 
 
 @pytest.mark.parametrize("callback", [None, lambda _: None], ids=["unseen", "seen"])
@@ -64,20 +76,17 @@ def test_last_step_is_taken_though_violation_stays(callback):
     assert slope @ (cut.x - before.x) == pytest.approx(2.5, rel=1e-6)  # a full Newton step
 
 
-def test_limited_warm_solve_returns_its_last_point():
-    solver = nlpsol("solver", "hybrid", program())
-    before = solver(**GIVEN)
-    warm = {**GIVEN, "p": 2.5, "x0": before["x"],
-            "lam_x0": before["lam_x"], "lam_g0": before["lam_g"]}  # fmt: skip
-    full = solver.within(**warm)
+def test_limited_warm_solve_returns_its_last_point(solver):
+    start = {**ARGUMENTS, **warm(solver(**ARGUMENTS)), "p": 2.5}
+    full = solver.within(**start)
     assert full.iterations > 2
     away = []
     for steps in range(1, full.iterations):
-        cut = solver.within(np.inf, steps, **warm)
+        cut = solver.within(np.inf, steps, **start)
         assert (cut.stop, cut.iterations) == (StopReason.ITERATION_LIMIT, steps)
-        within = max(cut.residuals.feasibility, cut.residuals.stationarity) <= 1e-6
-        assert (cut.point is PointStatus.KKT_POINT) == within
-        assert steps > 1 or not within
+        accurate = max(cut.residuals.feasibility, cut.residuals.stationarity) <= 1e-6
+        assert (cut.point is PointStatus.KKT_POINT) == accurate
+        assert steps > 1 or not accurate
         row = float(cut.x @ cut.x)
         assert cut.g == pytest.approx([row])
         assert cut.residuals.feasibility == pytest.approx(max(0.0, row - 1.5), abs=1e-12)
@@ -85,104 +94,70 @@ def test_limited_warm_solve_returns_its_last_point():
     assert away[-1] < away[0]
 
 
-def test_no_time_is_no_step():
-    solver = nlpsol("solver", "hybrid", program())
-    before = solver(**GIVEN)
-    multipliers = {"lam_x0": before["lam_x"], "lam_g0": before["lam_g"]}
-    late = solver.within(1e-9, **{**GIVEN, "p": 1.4}, **multipliers)
-    assert late.stop is StopReason.TIME_LIMIT
-    assert late.iterations == 0
-    assert not late.success
-    assert late.x.tolist() == GIVEN["x0"]
+def test_no_time_is_no_step(solver):
+    start = {**warm(solver(**ARGUMENTS)), "x0": ARGUMENTS["x0"]}
+    late = solver.within(1e-9, **{**ARGUMENTS, **start, "p": 1.4})
+    assert (late.stop, late.iterations, late.success) == (StopReason.TIME_LIMIT, 0, False)
+    assert late.x.tolist() == ARGUMENTS["x0"]
 
 
 def test_no_evaluation_begins_after_the_time(monkeypatch):
-    now, calls = [0.0], []
-
-    def act():
-        calls.append(now[0])
-        now[0] += 1.0
-
-    solver, _function = with_act(act)
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    assert solver.within(**GIVEN).success
-    all_calls = len(calls)
-    for seconds in range(1, all_calls + 1):
-        began = now[0]
-        calls.clear()
+    clock = Clock(monkeypatch)
+    function = Watched(clock.tick)
+    solver = nlpsol("solver", "hybrid", program(function))
+    assert solver.within(**ARGUMENTS).success
+    needed = len(clock.calls)
+    for seconds in range(1, needed + 1):
+        began = clock.now
+        clock.calls.clear()
         try:
-            result = solver.within(float(seconds), **GIVEN)
+            result = solver.within(float(seconds), **ARGUMENTS)
         except OutOfTimeError:
-            assert len(calls) < 3  # before there was an iterate
+            assert len(clock.calls) < 3  # before there was an iterate
         else:
             assert result.success or result.stop is StopReason.TIME_LIMIT
-        assert calls
-        assert max(calls) < began + seconds
-    assert solver.within(2.0 * all_calls, **GIVEN).success
+        assert max(clock.calls) < began + seconds
+    assert solver.within(2.0 * needed, **ARGUMENTS).success
 
 
-ENDS = {
-    "nlpsol": lambda problem, seconds: nlpsol("s", "hybrid", problem, {"max_time": seconds})(x0=-1),
+WAYS = {
     "Solver": lambda problem, seconds: Solver(problem, max_time=seconds).solve(-1.0),
     "within": lambda problem, seconds: nlpsol("s", "hybrid", problem).within(seconds, x0=-1),
 }
-"""Solves that take no longer; where there is no time for a gradient the last one raises."""
 
 
-@pytest.mark.parametrize("door", ENDS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", [PythonFunction, BufferedFunction])
-def test_differences_end_with_the_time(monkeypatch, door, kind):
-    now, calls = [0.0], []
+def test_differences_end_with_the_time(monkeypatch, way, kind):
+    clock = Clock(monkeypatch)
 
     def value(x):
-        calls.append(now[0])
-        now[0] += 1.0
+        clock.tick()
         return 100 * (x[1] - x[0] ** 2) ** 2 + (1 - x[0]) ** 2 + x[2] ** 2
 
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     model, x = kind(value, 3), ca.MX.sym("x", 3)
-    problem = Problem.from_nlp(
-        {"x": x, "f": ca.fmax(model(x), -1), "g": ca.sumsqr(x)}, lbg=-np.inf, ubg=9
-    )
+    nlp = {"x": x, "f": ca.fmax(model(x), -1), "g": ca.sumsqr(x)}
+    problem = Problem.from_nlp(nlp, lbg=-np.inf, ubg=9)
     assert Solver(problem).solve(-1.0).success  # makes what all solves need
     for seconds in (5.0, 20.0, 33.0, 34.0, 70.0):  # a gradient takes 13
-        calls.clear()
-        began = now[0]
-        with suppress(SolveError):
-            found = ENDS[door](problem, seconds)
-            assert door == "nlpsol" or found.stop is StopReason.TIME_LIMIT
-            assert not (found["f"] if door == "nlpsol" else found.f) < 0  # of values that came
-        assert began <= max(calls) < began + seconds
+        clock.calls.clear()
+        began = clock.now
+        with suppress(SolveError):  # where there is no time for a gradient
+            result = WAYS[way](problem, seconds)
+            assert result.stop is StopReason.TIME_LIMIT
+            assert not result.f < 0  # of values that came
+        assert began <= max(clock.calls) < began + seconds
 
 
 def test_raising_function_is_a_status():
-    broken = []
-
-    def act():
-        if broken:
-            raise ValueError("no such entry")
-
-    solver, _function = with_act(act)
-    assert solver.within(**GIVEN).success
-    broken.append(True)
-    assert solver.within(**GIVEN).stop is StopReason.EVALUATION_ERROR
+    acts = []
+    function = Watched(lambda: [act() for act in acts])
+    solver = nlpsol("solver", "hybrid", program(function))
+    assert solver.within(**ARGUMENTS).success
+    acts.append(lambda: int("no such entry"))
+    assert solver.within(**ARGUMENTS).stop is StopReason.EVALUATION_ERROR
     with pytest.raises(RuntimeError, match="no such entry"):
-        solver(**GIVEN)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (((-1.0,), GIVEN), "seconds must be a positive number"),
-        (((1.0, 1.5), GIVEN), "iterations must be a whole number"),
-        (((1.0,), {**GIVEN, "x0": [1, 2, 3]}), "x0"),
-    ],
-)
-def test_wrong_limits_are_refused(given, said):
-    solver = nlpsol("solver", "hybrid", program())
-    limits, numbers = given
-    with pytest.raises(InputError, match=said):
-        solver.within(*limits, **numbers)
+        solver(**ARGUMENTS)
 
 
 def test_larger_limit_loses_no_solution():
@@ -193,8 +168,8 @@ def test_larger_limit_loses_no_solution():
     wall = h * np.minimum(np.arange(1, n + 1), np.arange(n, 0, -1))
     wall = np.minimum.outer(wall, wall).ravel()
     f = (ca.sumsqr(ca.diff(U, 1, 0)) + ca.sumsqr(ca.diff(U, 1, 1))) / 2 - 5 * h**2 * ca.sum1(u)
-    solve, kept = nlpsol("s", "hybrid", {"x": u, "f": f}), []
-    for limit in range(5, 14):
-        kept.append(solve.within(iterations=limit, lbx=-wall, ubx=wall).success)
-    assert kept == sorted(kept)
-    assert kept[-1]
+    solver = nlpsol("s", "hybrid", {"x": u, "f": f})
+    limits = range(5, 14)
+    solved = [solver.within(iterations=limit, lbx=-wall, ubx=wall).success for limit in limits]
+    assert solved == sorted(solved)
+    assert solved[-1]

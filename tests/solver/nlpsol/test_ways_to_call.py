@@ -7,137 +7,126 @@ import copy
 import gc
 import pickle
 import sys
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from support.cases.core import CASES, OUTPUTS, bits, in_graph_of, warm
 
-from casadi_hybrid import Opti, Solver, nlpsol
-from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid import Opti, Problem, Solver, nlpsol
 from casadi_hybrid.utils.record.parallel import in_parallel
 
-Numbers = dict[str, Any]
-COUNT = 5
+COUNT, READ = 5, ca.Function.deserialize
 
 
-def columns_of(solver: NlpSolver, each: list[Numbers]) -> Numbers:
+def columns_of(solver, each):
     """All arguments of all solves side by side: some of CasADi's maps take a default for zero."""
-    default = {name: solver.default_in(i) for i, name in enumerate(solver.name_in())}
-    return {
-        name: ca.horzcat(
-            *(
-                ca.DM(one.get(name, default[name])) * ca.DM.ones(solver.size_in(name))
-                for one in each
-            )
-        )
-        for name in default
-    }
+
+    def column(name, arguments):
+        value = arguments.get(name, solver.default_in(solver.index_in(name)))
+        return ca.DM(value) * ca.DM.ones(solver.size_in(name))
+
+    return {name: ca.horzcat(*(column(name, one) for one in each)) for name in solver.name_in()}
 
 
-def one_by_one(call: Callable[..., Any], solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    """Each with its arguments as columns."""
-    return [call(**columns_of(solver, [one])) for one in each]
+def one_by_one(call, solver, each):
+    """Solve each with its arguments as columns."""
+    return [call(**columns_of(solver, [arguments])) for arguments in each]
 
 
-def by_graph(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    found = one_by_one(in_graph_of(solver, solver.name_in()), solver, each)
-    assert solver.result.x.tobytes() == np.array(found[-1]["x"]).tobytes()
+def solve_and_ask(solver, arguments):
+    """Solve, and compare the record of the last call."""
+    answer = solver(**arguments)
+    assert solver.result.x.tobytes() == np.array(answer["x"]).tobytes()
     assert solver.result.iterations == solver.stats()["iter_count"]
-    return found
+    return answer
 
 
-def by_copy(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    made = (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver)))
-    assert {repr(one) for one in made} == {repr(solver)}
-    assert all(one.options == solver.options for one in made)
-    return [made[k % 3](**one) for k, one in enumerate(each)]
+def by_graph(solver, each):
+    answers = one_by_one(in_graph_of(solver, solver.name_in()), solver, each)
+    assert solver.result.x.tobytes() == np.array(answers[-1]["x"]).tobytes()
+    assert solver.result.iterations == solver.stats()["iter_count"]
+    return answers
 
 
-def by_threads(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    """Of Python, some with a copy of the solver; each asks for its own last call."""
-    made = solver, solver, pickle.loads(pickle.dumps(solver))
+def by_copy(solver, each):
+    copies = (copy.copy(solver), copy.deepcopy(solver), pickle.loads(pickle.dumps(solver)))
+    assert {repr(other) for other in copies} == {repr(solver)}
+    assert all(other.options == solver.options for other in copies)
+    return [copies[k % 3](**arguments) for k, arguments in enumerate(each)]
 
-    def solve(k: int) -> Any:
-        one = made[k % 3]
-        found = one(**each[k % COUNT])
-        assert one.result.x.tobytes() == np.array(found["x"]).tobytes()
-        assert one.result.iterations == one.stats()["iter_count"]
-        return found
 
+def by_threads(solver, each):
+    """Call from threads of Python, some with a copy of the solver."""
+    solvers = solver, solver, pickle.loads(pickle.dumps(solver))
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(solve, range(4 * COUNT)))
-    assert [bits(one) for one in found] == 4 * [bits(one) for one in found[:COUNT]]
-    return found[:COUNT]
+        work = [pool.submit(solve_and_ask, solvers[k % 3], each[k % COUNT]) for k in range(20)]
+        answers = [future.result() for future in work]
+    assert [bits(answer) for answer in answers] == 4 * [bits(answer) for answer in answers[:COUNT]]
+    return answers[:COUNT]
 
 
-def by_text(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    return one_by_one(ca.Function.deserialize(solver.serialize()), solver, each)
+def solve(task):
+    _, solver, arguments = task
+    answer = solver(**arguments)
+    return {name: np.array(answer[name]) for name in OUTPUTS}, solver.result.iterations
 
 
-def solve(task: tuple[int, NlpSolver, Numbers]) -> tuple[Numbers, int]:
-    _, solver, numbers = task
-    found = solver(**numbers)
-    return {name: np.array(found[name]) for name in OUTPUTS}, solver.result.iterations
-
-
-def by_process(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-    tasks = [(k, solver, one) for k, one in enumerate(each)]
+def by_process(solver, each):
+    tasks = [(k, solver, arguments) for k, arguments in enumerate(each)]
     done = {task[0]: answer for task, answer in in_parallel(solve, tasks, workers=2)}
     assert done[COUNT - 1][1] == solver.stats()["iter_count"]
     return [done[k][0] for k in range(COUNT)]
 
 
-def by_package(nlp: dict[str, Any], each: list[Numbers]) -> list[Any]:
-    found, solver, ours = [], nlpsol("solver", "hybrid", nlp), Solver(nlp)
-    for one in each:
-        result = ours.solve(**one)
-        lam_p = solver(**one)["lam_p"]  # which a result has not
-        found.append({**{name: getattr(result, name) for name in OUTPUTS[:5]}, "lam_p": lam_p})
-    return found
+def by_package(solver, each):
+    """Solve by the package's own class, whose results have no lam_p."""
+    ours = Solver(Problem.from_nlp(solver.oracle()))
+    for arguments in each:
+        result = ours.solve(**arguments)
+        answer = {name: getattr(result, name) for name in OUTPUTS[:5]}
+        yield {**answer, "lam_p": solver(**arguments)["lam_p"]}
 
 
-def side_by_side(call: Callable[..., Any]) -> Callable[[NlpSolver, list[Numbers]], list[Any]]:
-    """A call that takes all solves at once, each a column."""
+def side_by_side(call):
+    """Return a way that takes all solves at once, each a column."""
 
-    def through(solver: NlpSolver, each: list[Numbers]) -> list[Any]:
-        found = call(solver, columns_of(solver, each))
-        matrices = {name: np.array(found[name]) for name in OUTPUTS}
-        return [{k: of[:, [i]] for k, of in matrices.items()} for i in range(COUNT)]
+    def way(solver, each):
+        answer = call(solver, columns_of(solver, each))
+        matrices = {name: np.array(answer[name]) for name in OUTPUTS}
+        return [{name: of[:, [k]] for name, of in matrices.items()} for k in range(COUNT)]
 
-    return through
-
-
-def batch(threads: int) -> Callable[[NlpSolver, Numbers], Any]:
-    def call(solver: NlpSolver, columns: Numbers) -> Any:
-        found = solver.batch(**columns, threads=threads)
-        assert found.success.all()
-        return {name: getattr(found, name) for name in OUTPUTS}
-
-    return call
+    return way
 
 
-def mapped(*how: Any) -> Callable[[NlpSolver, Numbers], Any]:
-    return lambda solver, columns: solver.map(COUNT, *how)(**columns)
+def mapped(*how):
+    return side_by_side(lambda solver, columns: solver.map(COUNT, *how)(**columns))
 
 
-WAYS: dict[str, Callable[[Any, list[Numbers]], list[Any]]] = {
-    "again": lambda solver, each: [solver(**one) for one in each],
+def in_batch(threads):
+    def call(solver, columns):
+        batch = solver.batch(**columns, threads=threads)
+        assert batch.success.all()
+        return {name: getattr(batch, name) for name in OUTPUTS}
+
+    return side_by_side(call)
+
+
+WAYS = {
+    "again": lambda solver, each: [solver(**arguments) for arguments in each],
     "Solver": by_package,
     "graph": by_graph,
-    "map": side_by_side(mapped("serial")),
-    "map over threads": side_by_side(mapped("thread", 2)),
-    "unrolled": side_by_side(mapped("unroll")),
-    "inline": side_by_side(mapped("inline")),
+    "map": mapped("serial"),
+    "map over threads": mapped("thread", 2),
+    "unrolled": mapped("unroll"),
+    "inline": mapped("inline"),
     "columns": side_by_side(lambda solver, columns: solver(**columns)),
-    "batch": side_by_side(batch(1)),
-    "batch over threads": side_by_side(batch(3)),
+    "batch": in_batch(1),
+    "batch over threads": in_batch(3),
     "copy": by_copy,
     "threads": by_threads,
-    "text": by_text,
+    "text": lambda solver, each: one_by_one(READ(solver.serialize()), solver, each),
     "process": by_process,
 }
 WITHOUT_PYTHON = {"graph", "map", "map over threads", "unrolled", "inline"}
@@ -155,59 +144,41 @@ def test_bits_are_equal_in_every_way(name, starts, by_python):
         each.append({**numbers, **(warm(outputs) if starts == "warm" else {})})
         outputs = solver(**each[-1])
         expected.append(bits(outputs))
-    for way, through in WAYS.items():
+    for way, answers in WAYS.items():
         if way == "process" and name != "with_rows":
             continue  # new processes take a second
         if way == "Solver" and starts == "warm":
             continue  # it starts from results
         by_python.clear()
-        subject = case.nlp if way == "Solver" else solver
-        for found, wanted in zip(through(subject, each), expected, strict=True):
-            assert bits(found) == wanted, way
+        for answer, wanted in zip(answers(solver, each), expected, strict=True):
+            assert bits(answer) == wanted, way
         assert not (way in WITHOUT_PYTHON and by_python), way
 
 
-def python_calls(function: Callable[[], Any]) -> list[str]:
-    """The calls of Python functions; those of CasADi 3.7 for each DM are not counted."""
-    seen: list[str] = []
-
-    def note(frame: Any, event: str, _: object) -> None:
-        if event == "call" and frame.f_back.f_code.co_filename != ca.casadi.__file__:
-            seen.append(frame.f_code.co_name)
-
-    gc.collect()  # a finalizer of another test's objects is no call of ours
-    sys.setprofile(note)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return seen[1:]
-
-
-def test_numbers_take_eight_python_calls():
-    """One is CasADi's, which enters C."""
+def test_repeated_solves_take_few_python_calls():
+    """Calls of CasADi 3.7 for each DM are not counted."""
     case = CASES["with_rows"]()
     solver = nlpsol("solver", "hybrid", case.nlp)
     again = case.numbers | warm(solver(**case.numbers))
     solver(**again)
-    seen = python_calls(lambda: solver(**again))
-    assert "call" in seen, "CasADi's"
-    assert len(seen) <= 8, seen
+    calls = []
 
+    def note(frame, event, _):
+        if event == "call" and frame.f_back.f_code.co_filename != ca.casadi.__file__:
+            calls.append(frame.f_code.co_name)
 
-def test_solver_takes_fifty_python_calls():
-    case = CASES["with_rows"]()
-    solver = Solver(case.nlp)
-    before = solver.solve(**case.numbers)
-    cold = python_calls(lambda: solver.solve(**case.numbers))
-    bounds = {name: value for name, value in case.numbers.items() if name != "x0"}
-    warmed = python_calls(lambda: solver.solve(**bounds, warm_start=before))
-    assert len(cold) <= 50, cold
-    assert len(warmed) <= 50, warmed
+    gc.collect()  # a finalizer of another test's objects is no call of ours
+    sys.setprofile(note)
+    try:
+        solver(**again)
+    finally:
+        sys.setprofile(None)
+    assert "call" in calls, "CasADi's, which enters C"
+    assert len(calls) <= 8, calls
 
 
 @pytest.mark.parametrize("name", ["hybrid", "auto"])
-def test_both_names_are_one_method(name: str):
+def test_both_names_are_one_method(name):
     x = ca.SX.sym("x")
     nlp = {"x": x, "f": (x - 2) ** 2}
     opti = Opti()

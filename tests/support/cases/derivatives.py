@@ -67,9 +67,11 @@ def _everything() -> Case:
     g = ca.vertcat(ca.sum1(x) - p[2], x[0] * x[1] - p[1] * x[2], ca.exp(x[3]) - 50)
     nlp = {"x": x, "p": p, "f": f, "g": g}
     limits = {"x0": 1, "ubx": 4, "lbg": [0, 0.4, -INF], "ubg": [0, 3, 0]}
-    return nlp, lambda t: {
-        "p": t[:3], "lbx": ca.vertcat(-2, -2, t[3], -2), **limits
-    }, [0.5, 1.2, 3.0, 0.9]  # fmt: skip
+
+    def call(t: Any) -> dict[str, Any]:
+        return {"p": t[:3], "lbx": ca.vertcat(-2, -2, t[3], -2), **limits}
+
+    return nlp, call, [0.5, 1.2, 3.0, 0.9]
 
 
 def _matrix_of_parameters() -> Case:
@@ -98,9 +100,8 @@ def _pendulum() -> Case:
         g.append(X[:, k + 1] - X[:, k] - 0.2 * slope)
     nlp = {"x": flat, "p": p, "f": 10 * ca.sumsqr(X) + ca.sumsqr(U), "g": ca.vertcat(*g)}
     limit = np.concatenate((np.full(2 * steps + 2, INF), np.full(steps, 1.0)))
-    return nlp, lambda t: {
-        "p": t, "x0": 0, "lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0
-    }, [1.0, 0.3, 1.1]  # fmt: skip
+    limits = {"x0": 0, "lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}
+    return nlp, lambda t: {"p": t, **limits}, [1.0, 0.3, 1.1]
 
 
 def _projection_on_an_ellipse() -> Case:
@@ -117,9 +118,12 @@ def _rows() -> dict[str, Any]:
 
 def _p_absent() -> Case:
     nlp = {**_rows(), "p": ca.SX.sym("p", 2)}
-    return nlp, lambda t: {
-        "p": t, "x0": 0.3, "ubg": ca.vertcat(t[0], INF), "ubx": ca.vertcat(INF, INF, t[1])
-    }, [0.9, 0.7]  # fmt: skip
+
+    def call(t: Any) -> dict[str, Any]:
+        ubg, ubx = ca.vertcat(t[0], INF), ca.vertcat(INF, INF, t[1])
+        return {"p": t, "x0": 0.3, "ubg": ubg, "ubx": ubx}
+
+    return nlp, call, [0.9, 0.7]
 
 
 def _p_in_part() -> Case:
@@ -138,12 +142,10 @@ def _no_p() -> Case:
     return _rows(), lambda t: {"x0": 0.3, "lbg": t - 1, "ubg": t - 1}, [0.9, 0.7]
 
 
+ROWS = _free, _equation, _level_of_an_equation, _upper_row, _lower_row_that_moves
+BOUNDS = _bound_that_moves, _fixed_variable, _everything, _quadratic_program, _pendulum
+PARAMETERS = _matrix_of_parameters, _projection_on_an_ellipse, _p_absent, _p_in_part
 CASES: dict[str, Callable[[], Case]] = {
-    made.__name__.strip("_").replace("_", " "): made
-    for made in (
-        _free, _equation, _level_of_an_equation, _upper_row, _lower_row_that_moves,
-        _bound_that_moves, _fixed_variable, _everything, _matrix_of_parameters,
-        _quadratic_program, _pendulum, _projection_on_an_ellipse,
-        _p_absent, _p_in_part, _a_row_that_is_p, _no_p,
-    )
-}  # fmt: skip
+    case.__name__.strip("_").replace("_", " "): case
+    for case in (*ROWS, *BOUNDS, *PARAMETERS, _a_row_that_is_p, _no_p)
+}
