@@ -27,7 +27,9 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     depth, frame = 2, sys._getframe(1)
     # functools lies between a cached property and its caller.
     skipped = __name__.partition(".")[0], "functools"
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(skipped):
+    while frame.f_back is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in skipped:
+            break
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, category, stacklevel=depth)
 

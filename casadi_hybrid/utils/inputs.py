@@ -55,7 +55,7 @@ def positive(value: Any, name: str, *, allow_zero: bool = False) -> float:
     """Return ``value`` as a finite positive float, or zero if allowed."""
     try:
         # float() takes text, and True as 1.
-        number = nan if isinstance(value, str | bytes | bool) else float(value)
+        number = nan if isinstance(value, str | bytes | bool | np.bool_) else float(value)
     except (TypeError, ValueError, RuntimeError):
         number = nan
     if not isfinite(number) or number < 0 or (number == 0 and not allow_zero):

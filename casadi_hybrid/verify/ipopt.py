@@ -107,8 +107,8 @@ class IpoptRun:
         if self.conditions is None:
             return np.inf
         # The first two are feasibility and stationarity.
-        merit = max(measure.scaled for measure in self.conditions.residuals[:2])
-        return merit if np.isfinite(merit) else np.inf
+        merit = np.max([measure.scaled for measure in self.conditions.residuals[:2]])
+        return float(merit) if np.isfinite(merit) else np.inf
 
 
 def run_ipopt(
