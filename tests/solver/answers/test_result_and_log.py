@@ -1,6 +1,5 @@
 """The result of the paper's methods, its history and the iteration log."""
 
-import dataclasses
 import pickle
 import re
 from typing import Any
@@ -32,9 +31,8 @@ def designed() -> Result:
 def test_results_cannot_be_changed(designed: Result) -> None:
     arrays = ("x", "lam_x", "mu", "effective_multipliers", "g", "lam_g")
     for array in (*(getattr(designed, name) for name in arrays), designed.history.x):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
+        assert not array.flags.writeable
+    with pytest.raises(AttributeError):
         designed.x = np.zeros(3)
     with pytest.raises(AttributeError):
         designed.success = True
@@ -53,36 +51,15 @@ def test_result_describes_its_point(designed: Result) -> None:
     assert designed.iterations == STEPS
     assert dict(designed.evaluations) == {"residual": 0, "first": 0, "second": STEPS + 1}
     assert designed.x0.tolist() == x0.tolist()
-    assert 0 < designed.elapsed < 60
-
-
-@pytest.mark.parametrize("method", ["auto", "closed-form", "gda"])
-def test_print_is_a_short_table(problem: Problem, method: str) -> None:
-    options = {"eta_x": 0.1} if method == "gda" else {}
-    result = Solver(problem, method, max_iter=3, **options).solve([0.3, 0.3, 0.4])
-    lines = str(result).split("\n")
-    labels = [re.match(r"[a-z]+ +", line).group() for line in lines]
-    assert len({len(label) for label in labels}) == 1  # values start in one column
-    assert {"problem", "stopped", "point", "objective", "feasibility"} <= {*str(result).split()}
-    assert max(map(len, lines)) < 200
-    assert "array" not in str(result)
-    assert result.stop.name in str(result)
-    assert result.point.name in str(result)
-
-
-def test_print_names_the_worst_constraint(problem: Problem) -> None:
-    for x0, worst in (([0.5, 0.5, 2.0], "curve[1]"), ([-3.0, 2.0, 0.5], "curve[0]")):
-        result = Solver(problem, "gda", max_iter=0).solve(x0)
-        assert result.worst() == worst
-        assert f"largest at {worst}" in str(result)
-    assert "6.10e+00" in str(result)  # −6.1
-    assert "iteration limit" in str(result)
-    assert result.history is None  # unless asked
 
 
 @pytest.mark.parametrize("method", ["auto", "closed-form", "pdhg"])
-def test_results_and_errors_can_be_pickled(problem: Problem, method: str) -> None:
+def test_result_is_printed_and_pickled(problem: Problem, method: str) -> None:
     result = Solver(problem, method, max_iter=4).solve([0.3, 0.3, 0.4], history=True)
+    labels = [re.match(r"[a-z]+ +", line).group() for line in str(result).split("\n")]
+    assert len({len(label) for label in labels}) == 1  # values start in one column
+    assert result.stop.name in str(result)
+    assert result.point.name in str(result)
     copy = pickle.loads(pickle.dumps(result))
     assert str(copy) == str(result)
     assert copy.stop is result.stop
@@ -91,11 +68,20 @@ def test_results_and_errors_can_be_pickled(problem: Problem, method: str) -> Non
     assert (error.function, error.entry) == ("the objective f", "x_0")
 
 
+@pytest.mark.parametrize(
+    ("x0", "worst"), [([0.5, 0.5, 2.0], "curve[1]"), ([-3.0, 2.0, 0.5], "curve[0]")]
+)
+def test_print_names_the_worst_constraint(problem: Problem, x0: Any, worst: str) -> None:
+    result = Solver(problem, "gda", max_iter=0).solve(x0)
+    assert result.worst() == worst
+    assert worst in str(result)
+    assert result.history is None  # unless asked
+
+
 def test_history_rows_belong_together(designed: Result) -> None:
     problem = by_hand.instance(3.0, 0)[0]
     history = designed.history
     assert isinstance(history, History)
-    assert history.x.shape == (STEPS + 1, 3)
     assert history.mu.shape == history.effective_multipliers.shape == (STEPS + 1, 5)
     assert history.elapsed.shape == (STEPS + 1,)
     assert (np.diff(history.elapsed) >= 0).all()
@@ -104,17 +90,12 @@ def test_history_rows_belong_together(designed: Result) -> None:
         assert history.feasibility[t] == pytest.approx(np.abs(problem.h(x)).max())
         residual = problem.gradient(x) + problem.jacobian(x).T @ pi
         assert history.stationarity[t] == pytest.approx(np.abs(residual).max())
-
-
-def test_designs_are_arrays(designed: Result) -> None:
-    history = designed.history
     for name in ("eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"):
         values = history.design(name)
-        assert values.shape == (STEPS,)
         assert values.tolist() == [getattr(design, name) for design in history.corrections]
         assert (values > 0).all()
     assert set(history.active) <= {"balance", "S1", "S3"}
-    assert len(history.active) == STEPS
+    assert len(history.active) == len(values) == STEPS
     with pytest.raises(InputError, match="eta_z"):
         history.design("eta_z")
 
@@ -144,20 +125,14 @@ def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start
 def test_log_is_aligned(capsys, problem, method):
     lines = logged(capsys, Solver(problem, method, max_iter=12), True, x0=[0.3, 0.3, 0.4])
     ends = [match.end() for match in re.finditer(r"\S+", lines[0])]
-    assert len(lines[0]) < 100  # fits a terminal
     for number, row in enumerate(lines[1:]):
         assert [match.end() for match in re.finditer(r"\S+", row)] == ends
         assert int(row.split()[0]) == number
-    assert lines[1].split()[4:] == ["-"] * 5  # no step led to the start
-
-
-def test_log_is_aligned_for_extreme_values(capsys: pytest.CaptureFixture[str]) -> None:
     x = ca.SX.sym("x", 2)
-    problem = Problem(x=x, f=-1e100 * ca.sumsqr(x), h=1e-100 * x)
+    extreme = Problem(x=x, f=-1e100 * ca.sumsqr(x), h=1e-100 * x)
     options = {"eta_x": 1e3, "max_iter": 1, "divergence": 1e300}
-    lines = logged(capsys, Solver(problem, "constant", **options), True, x0=[1e5, -1e10])
+    lines = logged(capsys, Solver(extreme, "constant", **options), True, x0=[1e5, -1e10])
     assert len({len(line) for line in lines}) == 1
-    assert all(len(line.split()) == 9 for line in lines)
 
 
 def test_log_equals_the_history(capsys: pytest.CaptureFixture[str]) -> None:

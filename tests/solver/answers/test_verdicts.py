@@ -88,26 +88,27 @@ def test_unbounded_problem_falls_far(label: str) -> None:
     assert (np.abs(of_x) <= TOLERANCE * (1.0 + np.abs(x))).all()
 
 
-@pytest.mark.parametrize("bound", [1e10, 3e10, 1e13, 1e18])
-@pytest.mark.parametrize("form", ["row", "sum of rows", "box of rows", "turning objective"])
-def test_bound_far_out_is_a_bound(form: str, bound: float) -> None:
+@pytest.mark.parametrize("bound", [1e10, 1e13, 1e18])
+def test_bound_far_out_is_a_bound(bound: float) -> None:
+    """Beside a ray it stops nothing: a curved set, a bound behind, or one of what stays small."""
     x, inf = ca.SX.sym("x", 2), np.inf
-    f, g, ubg = {
-        "row": (-x[0] + x[1] ** 2, x[0], bound),
-        "sum of rows": (-ca.sum1(x), ca.sum1(x), bound),
-        "box of rows": (-ca.sum1(x), x, bound),
-        "turning objective": (ca.sumsqr(x) / bound - ca.sum1(x), ca.sum1(x), inf),
-    }[form]
-    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
-    found = solver(x0=1, ubg=ubg)
-    least = -bound / 2 if form == "turning objective" else -bound * (2 if "box" in form else 1)
-    assert solver.stats()["stop_reason"] != "UNBOUNDED"
-    assert solver.stats()["success"]
-    assert float(found["f"]) == pytest.approx(least, rel=1e-9)
+    for f, g, lbg, ubg, least in (
+        (-x[0] + x[1] ** 2, x[0], -inf, bound, -bound),
+        (-ca.sum1(x), ca.sum1(x), -inf, bound, -bound),
+        (-ca.sum1(x), x, -inf, bound, -2 * bound),
+        (ca.sumsqr(x) / bound - ca.sum1(x), ca.sum1(x), -inf, inf, -bound / 2),
+        (-x[1], x[1] ** 2 - x[0], -inf, 0.0, None),
+        (-ca.sum1(x), ca.sum1(x), -bound, inf, None),
+        (-x[0], x[1], -bound, bound, None),
+    ):
+        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+        answer = solver(x0=1, lbg=lbg, ubg=ubg)
+        assert solver.stats()["success"] == (least is not None)
+        assert (solver.stats()["stop_reason"] == "UNBOUNDED") == (least is None)
+        assert least is None or float(answer["f"]) == pytest.approx(least, rel=1e-9)
 
 
-@pytest.mark.parametrize("shift", [0.3, 0.5, 0.9])
-@pytest.mark.parametrize("n", [3, 4, 6])
+@pytest.mark.parametrize(("n", "shift"), [(3, 0.3), (3, 0.9), (4, 0.5), (6, 0.9)])
 def test_equations_dependent_where_they_hold(n: int, shift: float) -> None:
     """h and h(1 + |x|²): |h| ~ 1e-8 and λ ~ 1e8 balance any ∇f, and trade |λh| ~ 1 of it."""
     x = ca.SX.sym("x", n)
@@ -121,20 +122,6 @@ def test_equations_dependent_where_they_hold(n: int, shift: float) -> None:
     near = abs(float(found["f"] - from_there["f"])) < 1e-3
     assert near or not solver.stats()["success"]
     assert near or not verify(both, found, ipopt=False, lbg=0, ubg=0).accepted
-
-
-@pytest.mark.parametrize("bound", [1e10, 1e13])
-def test_bound_beside_the_ray_stops_nothing(bound: float) -> None:
-    """On a curved set, with bounds behind, and with bounds of what stays small."""
-    x = ca.SX.sym("x", 2)
-    for f, g, lbg, ubg in (
-        (-x[1], x[1] ** 2 - x[0], -np.inf, 0.0),
-        (-ca.sum1(x), ca.sum1(x), -bound, np.inf),
-        (-x[0], x[1], -bound, bound),
-    ):
-        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
-        solver(x0=1, lbg=lbg, ubg=ubg)
-        assert solver.stats()["stop_reason"] == "UNBOUNDED"
 
 
 @pytest.mark.parametrize("label", PROBLEMS["undefined"])
