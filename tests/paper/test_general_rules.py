@@ -15,7 +15,6 @@ from scipy.linalg import null_space, orth
 from support.cases.rule_parts import at
 
 from casadi_hybrid.paper.rules import (
-    Design,
     DesignRule,
     FixedMetric,
     FloorCancellation,
@@ -135,53 +134,25 @@ def test_target_curvature_is_reached(model, delta, name, metric, optimistic):
 @given(models, deltas)
 def test_less_strength_misses_the_target(model: Model, delta: float) -> None:
     """The bound is met with equality on range(Bᵀ), for the rule's own α."""
+    local = LocalModel(model.H, model.B)
     for metric in METRICS:
-        R = metric_of(metric, len(model.B)).matrix(LocalModel(model.H, model.B))
-        C, deficit = FullCancellation().cancel(LocalModel(model.H, model.B), delta)
-        alpha = TargetCurvature(delta).alpha(LocalModel(model.H, model.B), R, deficit)
-        kept = []
+        R = metric_of(metric, len(model.B)).matrix(local)
+        C, deficit = FullCancellation().cancel(local, delta)
+        alpha = TargetCurvature(delta).alpha(local, R, deficit)
         for part in (1.0, 0.9):
-            A = model.H + model.B.T @ (C + part * alpha * R) @ model.B
-            S = model.schur(delta) + model.Y.T @ (A - model.H) @ model.Y
-            kept.append(eig(S)[0])
-        assert kept[0] == pytest.approx(delta, rel=1e-5)
-        assert kept[1] == pytest.approx(0.9 * delta, rel=1e-5)
+            added = model.B.T @ (C + part * alpha * R) @ model.B
+            S = model.schur(delta) + model.Y.T @ added @ model.Y
+            assert eig(S)[0] == pytest.approx(part * delta, rel=1e-5)
 
 
 # --- least norms --------------------------------------------------------------------------------
 
 
-def competitors(model: Model, delta: float, C: Array, seed: int) -> Any:
-    """Other symmetric M that reach δ on range(Bᵀ): near C, and anywhere."""
-    rng = np.random.default_rng(seed)
-    S, BY = model.schur(delta), model.B @ model.Y
-    gram = np.linalg.pinv(model.B @ model.B.T, rcond=1e-12, hermitian=True)
-    for step in (1e-3, 1e-1, 1.0):
-        for _ in range(10):
-            K = rng.normal(size=C.shape) * step * (norm(C) + 1)
-            M = C * (step < 1) + K + K.T
-            missing = delta - eig(S + BY.T @ M @ BY)[0]
-            # Both ways of making up: everywhere on range(B), or where M falls short only.
-            yield M + max(missing, 0) * gram
-            g, W = np.linalg.eigh(delta * np.eye(len(S)) - S - BY.T @ M @ BY)
-            lift = np.linalg.pinv(BY)
-            yield M + lift.T @ (W * np.maximum(g, 0)) @ W.T @ lift
-
-
-@given(models, deltas, seeds)
-def test_no_smaller_matrix_reaches_the_target(model, delta, seed):
+@given(models, deltas)
+def test_no_smaller_matrix_reaches_the_target(model: Model, delta: float) -> None:
+    """min ½‖M‖² s.t. S + YᵀBᵀMBY ⪰ δI: M = BYΛYᵀBᵀ with Λ ⪰ 0, Λ·(slack) = 0 is sufficient."""
     C, deficit = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
     assert deficit == 0
-    norms = [(kind, norm(C, kind)) for kind in ("fro", 2, "nuc")]
-    for M in competitors(model, delta, C, seed):
-        for kind, least in norms:
-            assert norm(M, kind) >= least * (1 - 1e-9) - 1e-12
-
-
-@given(models, deltas)
-def test_certificate_of_the_least_norm(model: Model, delta: float) -> None:
-    """min ½‖M‖² s.t. S + YᵀBᵀMBY ⪰ δI: M = BYΛYᵀBᵀ with Λ ⪰ 0, Λ·(slack) = 0 is sufficient."""
-    C, _ = LeastNormCancellation().cancel(LocalModel(model.H, model.B), delta)
     S, BY = model.schur(delta), model.B @ model.Y
     slack = S + BY.T @ C @ BY - delta * np.eye(len(S))
     lift = np.linalg.pinv(BY)
@@ -214,6 +185,7 @@ def test_curvature_on_the_kernel_is_refused(seed, shape, condition, kernel, name
         assert direction @ model.H @ direction == pytest.approx(caught.value.curvature, abs=scale)
         assert caught.value.curvature == pytest.approx(model.kernel[0], abs=scale)
         assert caught.value.curvature <= 0
+        assert f"entry {np.abs(direction).argmax()} of x" in str(caught.value)
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), deltas, names)
@@ -231,24 +203,14 @@ def test_kernel_floor_convexifies(seed, shape, condition, kernel, delta, name):
     assert d.min_eig_A == pytest.approx(eig(A)[0], rel=1e-6, abs=rounding)
     local = LocalModel(model.H, model.B, kernel_floor=floor)
     assert pytest.approx(lift, abs=1e-11 * (1 + norm(model.H))) == local.convexification
-
-
-@given(models)
-def test_low_floor_changes_nothing(model: Model) -> None:
-    plain = DesignRule(M_max=FREE).decide(at(model.H, model.B), 0)
-    floored = DesignRule(M_max=FREE, kernel_floor=1e-3).decide(at(model.H, model.B), 0)
-    assert np.array_equal(plain.M, floored.M)
-    assert plain.eta_x == floored.eta_x
+    # A floor below the curvature that is there changes nothing.
+    convex = at(model.H + lift, model.B)
+    plain, low = (DesignRule(M_max=FREE, kernel_floor=f).decide(convex, 0) for f in (None, 1e-3))
+    assert np.array_equal(plain.M, low.M)
+    assert plain.eta_x == low.eta_x
 
 
 # --- invariance -----------------------------------------------------------------------------------
-
-
-def same_design(a: Design, b: Design) -> None:
-    for name in ("alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M", "eta_x"):
-        assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-6, nan_ok=True), name
-    # S1 and S3 may be equal, and then the last bit decides.
-    assert (a.active == "balance") == (b.active == "balance")
 
 
 def orthogonal(seed: int, size: int) -> Array:
@@ -264,27 +226,24 @@ well = st.builds(lambda seed, shape: random_model(seed, *shape, 10.0, 1.0), seed
 
 
 @given(well, seeds, names, st.booleans())
-def test_rotated_variables_keep_the_design(model, seed, name, grid):
-    """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M and the same steps."""
-    Q = orthogonal(seed, len(model.H))
+def test_rotations_keep_the_design(model, seed, name, grid):
+    """x = Qx′: H′ = QᵀHQ, B′ = BQ, M′ = M; h = Qh′: B′ = QᵀB, M′ = QᵀMQ; and the same steps."""
     rule = DesignRule(CANCELLATIONS[name], M_max=FREE, **({"split": GridSplit()} if grid else {}))
-    a = rule.decide(at(model.H, model.B), 0)
-    b = rule.decide(at(Q.T @ model.H @ Q, model.B @ Q), 0)
-    scale = 1e-8 * (1 + norm(a.M))
-    assert pytest.approx(a.C_aug, abs=scale) == b.C_aug
-    assert pytest.approx(a.C_opt, abs=scale) == b.C_opt
-    same_design(a, b)
-
-
-@given(well, seeds, names)
-def test_rotated_constraints_rotate_the_correction(model: Model, seed: int, name: str) -> None:
-    """h = Qh′: B′ = QᵀB, M′ = QᵀMQ and the same steps."""
+    plain = rule.decide(at(model.H, model.B), 0)
+    Q = orthogonal(seed, len(model.H))
+    of_x = rule.decide(at(Q.T @ model.H @ Q, model.B @ Q), 0)
+    scale = 1e-8 * (1 + norm(plain.M))
+    assert pytest.approx(plain.C_aug, abs=scale) == of_x.C_aug
+    assert pytest.approx(plain.C_opt, abs=scale) == of_x.C_opt
     Q = orthogonal(seed, len(model.B))
-    rule = DesignRule(CANCELLATIONS[name], M_max=FREE)
-    a = rule.decide(at(model.H, model.B), 0)
-    b = rule.decide(at(model.H, Q.T @ model.B), 0)
-    assert pytest.approx(Q.T @ a.M @ Q, abs=1e-8 * (1 + norm(a.M))) == b.M
-    same_design(a, b)
+    of_h = rule.decide(at(model.H, Q.T @ model.B), 0)
+    assert pytest.approx(Q.T @ plain.M @ Q, abs=scale) == of_h.M
+    for rotated in (of_x, of_h):
+        for field in ("alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M", "eta_x"):
+            expected = pytest.approx(getattr(plain, field), rel=1e-6, nan_ok=True)
+            assert getattr(rotated, field) == expected, field
+        # S1 and S3 may be equal, and then the last bit decides.
+        assert (rotated.active == "balance") == (plain.active == "balance")
 
 
 @given(well, seeds, st.sampled_from(["full", "negative", "floor", "partial 0.3"]))
@@ -316,17 +275,17 @@ def test_whitened_rule_is_its_formula(model: Model) -> None:
     e, W = np.linalg.eigh(model.B @ model.B.T)
     root = np.divide(1, np.sqrt(np.maximum(e, 0)), out=0 * e, where=e > 1e-12 * e[-1])
     T = (W * root) @ W.T
-    got = WHITENED.decide(at(model.H, model.B), 0)
+    design = WHITENED.decide(at(model.H, model.B), 0)
     inner = WHITENED.inner.decide(at(model.H, T @ model.B), 0)
     assert norm(T @ model.B, 2) == pytest.approx(1, rel=1e-6)
-    for found, expected in (
-        (got.C_aug, T @ inner.C_aug @ T),
-        (got.C_opt, T @ inner.C_opt @ T),
-        (got.eta_d, inner.eta_d * T @ T),
+    for matrix, expected in (
+        (design.C_aug, T @ inner.C_aug @ T),
+        (design.C_opt, T @ inner.C_opt @ T),
+        (design.eta_d, inner.eta_d * T @ T),
     ):
-        assert found == pytest.approx(expected, abs=1e-6 * (1 + norm(expected)))
-    assert got.eta_x == pytest.approx(inner.eta_x, rel=1e-6)
-    assert got.norm_M == pytest.approx(norm(got.M, 2), rel=1e-9)
+        assert matrix == pytest.approx(expected, abs=1e-6 * (1 + norm(expected)))
+    assert design.eta_x == pytest.approx(inner.eta_x, rel=1e-6)
+    assert design.norm_M == pytest.approx(norm(design.M, 2), rel=1e-9)
 
 
 @given(models, names)

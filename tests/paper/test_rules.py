@@ -23,7 +23,6 @@ from casadi_hybrid.paper.rules import (
     PureOptimistic,
     StepRule,
 )
-from casadi_hybrid.utils.errors import NotAugmentableError
 
 Array = Any
 norm = np.linalg.norm
@@ -152,28 +151,6 @@ def test_grid_takes_the_largest_allowed_strength() -> None:
         d = DesignRule(split=GridSplit(), M_max=M_max).decide(at(H, B), 0)
         assert d.alpha == pytest.approx(factor * base)
         assert d.norm_M <= M_max
-
-
-def refused(H: Array, B: Array, **parts: Any) -> str:
-    with pytest.raises(DesignError) as caught:
-        DesignRule(**parts).decide(at(H, B), 0)
-    return str(caught.value)
-
-
-def test_curvature_out_of_reach_is_refused() -> None:
-    """rank B < n and H not positive definite on ker B: refused, with a feasible direction."""
-    H, B, _ = local_model(0, 3, 5, 3.0)
-    B[:, 2] = B[:, 0] - 2 * B[:, 1]
-    H = H - 20 * np.eye(3)
-    for rank_deficient in (B, B[:2], B[:1], 0 * B):
-        with pytest.raises(NotAugmentableError) as caught:
-            DesignRule(M_max=FREE).decide(at(H, rank_deficient), 0)
-        direction = caught.value.direction
-        assert norm(direction) == pytest.approx(1)
-        assert norm(rank_deficient @ direction) == pytest.approx(0, abs=1e-12)
-        assert direction @ H @ direction == pytest.approx(caught.value.curvature)
-        assert caught.value.curvature < 0
-        assert f"entry {np.abs(direction).argmax()} of x" in str(caught.value)
 
 
 def test_norm_budget_tells_the_needed_norm() -> None:
