@@ -48,20 +48,19 @@ def run(problem: Problem, method: Any, x0: Array, lam: Array, steps: int, **opti
     return whole(solver.solve(x0, lam_g0=lam, history=True), steps)
 
 
-def within(condition: float, seed: int, n: int, m: int, radius: float) -> Any:
+def near(condition: float, seed: int, shape: tuple[int, int], radius: float) -> Any:
     """An instance whose start is that far from (x*, μ*), in x and in μ."""
     recipe = replace(FITTED, multiplier_radius=radius)
-    return make_instance(condition, seed, n=n, m=m, radius=radius, recipe=recipe)
+    return make_instance(condition, seed, n=shape[0], m=shape[1], radius=radius, recipe=recipe)
 
 
 # --- by hand --------------------------------------------------------------------------------------
 
 
 class MatrixDesign(NamedTuple):
-    """Channels and matrix steps of one iteration."""
+    """Correction and matrix steps of one iteration."""
 
-    C_aug: Array
-    C_opt: Array
+    M: Array
     P: Array
     D: Array
 
@@ -72,10 +71,9 @@ def law(problem: Any, rule: Any, x: Array, pi: Array, *, lookahead: bool) -> Any
         yield x, pi
         g, h, B = problem.gradient(x), problem.h(x), problem.jacobian(x)
         d = rule(problem.hessian(x, pi), B)
-        M = d.C_aug + d.C_opt
-        w = d.P @ (g + B.T @ (pi + M @ h))
+        w = d.P @ (g + B.T @ (pi + d.M @ h))
         pi = pi + d.D @ (h - B @ w if lookahead else h)
-        x = x - d.P @ (g + B.T @ (pi + M @ h))
+        x = x - d.P @ (g + B.T @ (pi + d.M @ h))
 
 
 def whitened(H: Array, B: Array, delta: float = 3.0, kappa_x: float = 0.5) -> MatrixDesign:
@@ -84,7 +82,7 @@ def whitened(H: Array, B: Array, delta: float = 3.0, kappa_x: float = 0.5) -> Ma
     e, W = e[-3:], W[:, -3:]
     T = W @ np.diag(e**-0.5) @ W.T
     d = by_hand.PaperDesign(delta=delta, kappa_x=kappa_x)(H, T @ B)
-    return MatrixDesign(T @ d.C_aug @ T, T @ d.C_opt @ T, d.eta_x * np.eye(3), d.eta_d * T @ T)
+    return MatrixDesign(T @ (d.C_aug + d.C_opt) @ T, d.eta_x * np.eye(3), d.eta_d * T @ T)
 
 
 def floored(H: Array, B: Array) -> MatrixDesign:
@@ -94,7 +92,7 @@ def floored(H: Array, B: Array) -> MatrixDesign:
     pinv = np.linalg.pinv(B)
     P = np.linalg.inv(lifted)
     D = np.linalg.pinv(B @ P @ B.T, rcond=1e-10)
-    return MatrixDesign(pinv.T @ (lifted - H) @ pinv, np.zeros((5, 5)), P, D)
+    return MatrixDesign(pinv.T @ (lifted - H) @ pinv, P, D)
 
 
 @pytest.mark.parametrize(
@@ -135,23 +133,12 @@ def resplit(rule: Any, m: int, seed: int | None) -> ScheduleRule:
 
 def drift(i: Any, rule: Any, steps: int, **options: Any) -> float:
     """Largest deviation of x_t and π_t from the unsplit run, relative to their size."""
-    first, *others = (
-        run(
-            i.problem,
-            Hybrid(resplit(rule, i.problem.m, seed), **options),
-            i.x0,
-            i.multipliers0,
-            steps,
-        )
-        for seed in (None, 1, 2)
-    )
+    methods = (Hybrid(resplit(rule, i.problem.m, seed), **options) for seed in (None, 1, 2))
+    first, *others = (run(i.problem, way, i.x0, i.multipliers0, steps) for way in methods)
     assert norm(others[0].mu - others[1].mu) > 1e-3 * norm(first.mu)  # the splits do differ
-    worst = 0.0
-    for other in others:
-        for name in ("x", "multipliers"):
-            a, b = getattr(first, name), getattr(other, name)
-            worst = max(worst, np.abs(a - b).max() / np.abs(a).max())
-    return worst
+    pairs = [(first.x, other.x) for other in others]
+    pairs += [(first.multipliers, other.multipliers) for other in others]
+    return max(np.abs(a - b).max() / np.abs(a).max() for a, b in pairs)
 
 
 RULES = {
@@ -172,7 +159,7 @@ def test_no_split_changes_a_trajectory(shape: tuple[int, int]) -> None:
     not telescope changes nothing; with m > n the rest of π is carried on.
     """
     n, m = shape
-    i = within(3, 7, n, m, 0.03)
+    i = near(3, 7, shape, 0.03)
     for name, rule in RULES.items():
         assert drift(i, rule, 12) <= 1e-12, name
     forgotten = drift(i, RULES["look-ahead"], 3, memory="untelescoped")
@@ -193,7 +180,7 @@ def newton(at: Any) -> tuple[Array, Array]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_look_ahead_step_is_independent_of_m(shape: tuple[int, int]) -> None:
     """For every M with A = H + BᵀMB invertible, definite or not: Newton–KKT, or Gauss–Newton."""
-    i = within(3, 7, *shape, 0.5)
+    i = near(3, 7, shape, 0.5)
     at = Oracle(i.problem.functions, np.zeros(0)).second(i.x0, i.multipliers0)
     m, n = at.B.shape
     rng = np.random.default_rng(0)
@@ -219,7 +206,7 @@ def wide(seed: int) -> tuple[Problem, Array, Array]:
     return Problem(x=x, f=f, h=h - 0.1), 0.2 * rng.normal(size=4), 0.1 * rng.normal(size=2)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("cancellation", [FloorCancellation(), NegativeCancellation()])
 def test_look_ahead_iterates_are_newtons(seed: int, cancellation: Any) -> None:
     """For every M, as long as nothing on ker B needs lifting."""
@@ -233,42 +220,36 @@ def test_look_ahead_iterates_are_newtons(seed: int, cancellation: Any) -> None:
         x = x + step
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_look_ahead_is_quadratic_memory_in_two_steps(shape, seed):
     """Linearized, D1's iteration matrix is nilpotent: its square vanishes, itself it does not."""
-    i = within(2, seed, *shape, 0.02)
-    courses = []
-    for method, steps in (("matrix-lookahead", 3), ("matrix-memory", 6)):
+    i = near(2, seed, shape, 0.02)
+
+    def errors(method: str, steps: int) -> Array:
         history = run(i.problem, method, i.x0, i.multipliers0, steps)
         dual = norm((history.multipliers - i.multipliers_star) @ i.B_star, axis=1)
-        courses.append(np.hypot(norm(history.x - i.x_star, axis=1), dual))
-    one, two = courses
-    floor = 1e-13
-    assert one[1] <= 60 * one[0] ** 2
-    assert one[2] <= 60 * one[1] ** 2 + floor
-    assert two[1] > 0.1 * two[0]
-    assert two[2] <= 300 * two[0] ** 2
-    assert two[4] <= 300 * two[2] ** 2 + floor
+        return np.hypot(norm(history.x - i.x_star, axis=1), dual)
+
+    ahead, memory, floor = errors("matrix-lookahead", 3), errors("matrix-memory", 6), 1e-13
+    assert ahead[1] <= 60 * ahead[0] ** 2
+    assert ahead[2] <= 60 * ahead[1] ** 2 + floor
+    assert memory[1] > 0.1 * memory[0]
+    assert memory[2] <= 300 * memory[0] ** 2
+    assert memory[4] <= 300 * memory[2] ** 2 + floor
 
 
 # --- the kernel of the solver ---------------------------------------------------------------------
 
 
-def definite(rng: np.random.Generator, size: int) -> Array:
-    root = rng.standard_normal((size, size))
-    return root @ root.T + 0.5 * np.eye(size)
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 1e3, np.inf])
 def test_kernel_step_is_a_step_of_the_law(size: float, seed: int) -> None:
     """For every split, after any step before; R = size·I, and no drive where it is infinite."""
     n, m = 7, 4
     rng = np.random.default_rng(seed)
-    W, B, M = rng.standard_normal((n, n)), rng.standard_normal((m, n)), definite(rng, m)
-    W = W + W.T
-    W += (max(0.0, 1.0 - np.linalg.eigvalsh(W)[0])) * np.eye(n) + np.diag(rng.uniform(0, 2, n))
+    W, B, M = (rng.standard_normal(shape) for shape in ((n, n), (m, n), (m, m)))
+    W, M = W @ W.T + np.eye(n), M @ M.T + 0.5 * np.eye(m)
     x, g = rng.standard_normal((2, n))
     h, pi, h_before = rng.standard_normal((3, m))
     at = Evaluation(x, 0.0, g, h, B, W, h)
