@@ -13,22 +13,14 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver
-from casadi_hybrid.paper import claims
+from casadi_hybrid.paper import claims, rules
 from casadi_hybrid.paper.claims import design, spectra, suite, trajectories
 from casadi_hybrid.paper.claims.claim import attempted
 from casadi_hybrid.paper.experiment import make_instance
 from casadi_hybrid.paper.iterations import Hybrid
-from casadi_hybrid.paper.rules import (
-    ClippedSplit,
-    DesignRule,
-    LocalModel,
-    OptimalSplit,
-    ScheduleRule,
-    StepRule,
-    least_restriction,
-)
+from casadi_hybrid.paper.rules import DesignRule, LocalModel
 
-KAPPA = StepRule()
+KAPPA = rules.StepRule()
 
 
 def test_claims_need_their_hypotheses() -> None:
@@ -102,7 +94,7 @@ def test_no_split_beats_the_optimum(n: int, m: int) -> None:
     rng = np.random.default_rng((n, m, 7))
     for case in design.local_cases(n, m, 3, 5):
         M = case.design().M
-        best, least = least_restriction(case.model, M, KAPPA)
+        best, least = rules.least_restriction(case.model, M, KAPPA)
         assert least <= restriction(case.model, M, best) <= least * (1 + 2e-5)
         for size in (1.0, 0.1, 1e-2, 1e-3):
             for _ in range(20):
@@ -118,18 +110,18 @@ def test_optimum_of_a_diagonal_case() -> None:
     """
     a = np.array([3.0, 1.0, 0.5])
     model = LocalModel(np.zeros((3, 3)), np.eye(3))
-    best, least = least_restriction(model, np.diag(a), KAPPA)
+    best, least = rules.least_restriction(model, np.diag(a), KAPPA)
     assert least == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
     assert restriction(model, np.diag(a), best) == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
-    assert not least_restriction(model, np.zeros((3, 3)), KAPPA)[0].any()
+    assert not rules.least_restriction(model, np.zeros((3, 3)), KAPPA)[0].any()
     with pytest.raises(DesignError, match="zero"):
-        least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
+        rules.least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
 
 
 def test_splits_of_problem_p_keep_the_rule() -> None:
     """C_aug + C_opt = M, S1–S3 hold, and the steps are longer than the closed form's."""
     for case in design.local_cases(3, 5, 3):
-        closed, clipped, best = map(case.design, (None, ClippedSplit(), OptimalSplit()))
+        closed, clipped, best = map(case.design, (None, rules.ClippedSplit(), rules.OptimalSplit()))
         for d in (clipped, best):
             assert pytest.approx(closed.M) == d.M
             kept = np.linalg.norm(case.model.B.T @ d.C_aug @ case.model.B + case.model.H, 2)
@@ -176,7 +168,7 @@ def test_rule_sees_the_requested_hessian() -> None:
             return DesignRule(kernel_floor=0.5).decide(at, t)
 
         problem = least_squares(False).with_derivatives(Derivatives(hessian))
-        rule = ScheduleRule(schedule, needs_hessian=True)
+        rule = rules.ScheduleRule(schedule, needs_hessian=True)
         Solver(problem, Hybrid(rule), max_iter=12).solve([0.7, 0.5, 0.1])
         return seen
 

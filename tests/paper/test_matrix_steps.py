@@ -20,19 +20,12 @@ from support.cases.rule_parts import whole
 from support.judges import paper_by_hand as by_hand
 
 from casadi_hybrid import Problem, Solver
+from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.experiment import make_instance
 from casadi_hybrid.paper.experiment.generator import FITTED
 from casadi_hybrid.paper.iterations import Hybrid
 from casadi_hybrid.paper.law import Correction, State, advance
-from casadi_hybrid.paper.rules import (
-    DesignRule,
-    FloorCancellation,
-    FullCancellation,
-    MatrixRule,
-    NegativeCancellation,
-    ScheduleRule,
-    WhitenedRule,
-)
+from casadi_hybrid.paper.rules import DesignRule, MatrixRule
 from casadi_hybrid.problem.graph.functions import Evaluation
 from casadi_hybrid.problem.oracle import Oracle
 
@@ -118,7 +111,7 @@ def test_iterates_equal_the_recursion_by_hand(method: str, rule: Any, options: A
 # --- the general additivity statement -------------------------------------------------------------
 
 
-def resplit(rule: Any, m: int, seed: int | None) -> ScheduleRule:
+def resplit(rule: Any, m: int, seed: int | None) -> rules.ScheduleRule:
     """The rule's M_t and steps, divided by an arbitrary matrix that changes with t."""
     shares = np.random.default_rng(seed).normal(size=(100, m, m))
 
@@ -128,7 +121,7 @@ def resplit(rule: Any, m: int, seed: int | None) -> ScheduleRule:
         looks = getattr(c, "lookahead", False)
         return Correction(c.M - part, part, c.eta_x, c.eta_d, lookahead=looks)
 
-    return ScheduleRule(schedule, needs_hessian=True)
+    return rules.ScheduleRule(schedule, needs_hessian=True)
 
 
 def drift(i: Any, rule: Any, steps: int, **options: Any) -> float:
@@ -144,9 +137,9 @@ def drift(i: Any, rule: Any, steps: int, **options: Any) -> float:
 RULES = {
     "memory": MatrixRule(drive="memory"),
     "look-ahead": MatrixRule(),
-    "look-ahead, full": MatrixRule(FullCancellation()),
-    "look-ahead, negative": MatrixRule(NegativeCancellation()),
-    "whitened": WhitenedRule(),
+    "look-ahead, full": MatrixRule(rules.FullCancellation()),
+    "look-ahead, negative": MatrixRule(rules.NegativeCancellation()),
+    "whitened": rules.WhitenedRule(),
     "scalar steps": DesignRule(kernel_floor=0.5, M_max=1e9),
 }
 
@@ -207,7 +200,7 @@ def wide(seed: int) -> tuple[Problem, Array, Array]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("cancellation", [FloorCancellation(), NegativeCancellation()])
+@pytest.mark.parametrize("cancellation", [rules.FloorCancellation(), rules.NegativeCancellation()])
 def test_look_ahead_iterates_are_newtons(seed: int, cancellation: Any) -> None:
     """For every M, as long as nothing on ker B needs lifting."""
     problem, x, lam = wide(seed)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import DesignError, Solver
+from casadi_hybrid.paper import rules
 from casadi_hybrid.paper.claims import Setup
 from casadi_hybrid.paper.claims.noise import memory_noise, shared_noise
 from casadi_hybrid.paper.experiment import CONDITIONS, make_instance, printed
@@ -21,14 +22,7 @@ from casadi_hybrid.paper.experiment.experiment import (
     run_method,
 )
 from casadi_hybrid.paper.experiment.tables import summarize
-from casadi_hybrid.paper.rules import (
-    DesignRule,
-    GridSplit,
-    LocalModel,
-    PureAugmented,
-    PureOptimistic,
-    StepRule,
-)
+from casadi_hybrid.paper.rules import DesignRule, LocalModel, StepRule
 from casadi_hybrid.problem.graph.functions import Evaluation
 
 S1_WAYS = ("used", "printed")
@@ -110,10 +104,10 @@ def test_grid_order_decides_among_equals() -> None:
     """
     model = LocalModel(np.zeros((3, 3)), 2 * np.eye(3))
     loose = StepRule(kappa_x=1e3, kappa_p=0.2, kappa_omega=1e3)
-    d = DesignRule(split=GridSplit(), steps=loose).design(model)
+    d = DesignRule(split=rules.GridSplit(), steps=loose).design(model)
     assert d.alpha == pytest.approx(4 * 0.35 / 4)
     assert d.theta == 0.0
-    strengths, thetas = GridSplit().strengths, GridSplit().thetas
+    strengths, thetas = rules.GridSplit().strengths, rules.GridSplit().thetas
     assert strengths == (4.0, 2.0, 1.0)
     assert thetas == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
@@ -121,7 +115,7 @@ def test_grid_order_decides_among_equals() -> None:
 def test_s1_of_an_unused_channel() -> None:
     """C_aug = 0: S1 is left out, or kept as it is printed, η_x ≤ κ_x/‖H‖."""
     H, B = -3 * np.eye(3), 2 * np.eye(3)
-    pure = PureOptimistic()
+    pure = rules.PureOptimistic()
     used = DesignRule(split=pure).design(LocalModel(H, B))
     kept = DesignRule(split=pure, steps=StepRule(s1="printed")).design(LocalModel(H, B))
     s3 = 0.20 * 8 / (4 * (3 + 0.35) / 4)
@@ -216,7 +210,7 @@ def test_methods_are_the_papers_twelve() -> None:
     designs = [f"{name}-{margin}" for name in ("aug", "opt", "grid", "closed") for margin in "wu"]
     assert list(METHODS) == [*designs, "ogda", "eg", "pdhg", "lin-al"]
     model = LocalModel(-3 * np.eye(2), 2 * np.eye(2))
-    for split, channel in ((PureAugmented(), "C_aug"), (PureOptimistic(), "C_opt")):
+    for split, channel in ((rules.PureAugmented(), "C_aug"), (rules.PureOptimistic(), "C_opt")):
         d = DesignRule(split=split).design(model)
         other = d.C_opt if channel == "C_aug" else d.C_aug
         assert pytest.approx(d.M) == getattr(d, channel)
