@@ -142,6 +142,7 @@ BREAKS = (
         "paper/experiment/experiment.py",
         _RECORDED,
         "float(norms[-1]) if",
+        (SETTLING,),
     ),
     Break(
         "no noise on the gradient",
