@@ -28,29 +28,43 @@ def designed() -> Result:
     return solver.solve(x0, lam_g0=lam, history=True)
 
 
-def test_results_cannot_be_changed(designed: Result) -> None:
-    arrays = ("x", "lam_x", "mu", "effective_multipliers", "g", "lam_g")
-    for array in (*(getattr(designed, name) for name in arrays), designed.history.x):
-        assert not array.flags.writeable
-    with pytest.raises(AttributeError):
-        designed.x = np.zeros(3)
-    with pytest.raises(AttributeError):
-        designed.success = True
-
-
-def test_result_describes_its_point(designed: Result) -> None:
-    """f, h, residuals and λ belong to x: recomputed from the formulas of the problem."""
+def test_history_rows_belong_together(designed: Result) -> None:
+    """f, h, residuals and λ belong to x, by the formulas; the last row is the result."""
     problem, x0, _ = by_hand.instance(3.0, 0)
-    x, lam = designed.x, designed.lam_g
-    assert designed.f == pytest.approx(problem.f(x))
+    history = designed.history
+    assert isinstance(history, History)
+    for t, (x, pi) in enumerate(zip(history.x, history.multipliers, strict=True)):
+        assert history.f[t] == pytest.approx(problem.f(x))
+        assert history.feasibility[t] == pytest.approx(np.abs(problem.h(x)).max())
+        residual = problem.gradient(x) + problem.jacobian(x).T @ pi
+        assert history.stationarity[t] == pytest.approx(np.abs(residual).max())
     assert designed.g == pytest.approx(problem.h(x), abs=1e-15)
-    residual = problem.gradient(x) + problem.jacobian(x).T @ lam
-    assert designed.residuals.feasibility == pytest.approx(np.abs(problem.h(x)).max())
-    assert designed.residuals.stationarity == pytest.approx(np.abs(residual).max())
-    assert designed.method == "closed-form"
-    assert designed.iterations == STEPS
+    assert (designed.x == x).all()
+    assert (designed.lam_g == pi).all()
+    end = (designed.f, designed.residuals.feasibility, designed.residuals.stationarity)
+    assert end == pytest.approx((history.f[-1], history.feasibility[-1], history.stationarity[-1]))
+    assert (designed.method, designed.iterations) == ("closed-form", STEPS)
     assert dict(designed.evaluations) == {"residual": 0, "first": 0, "second": STEPS + 1}
     assert designed.x0.tolist() == x0.tolist()
+    assert history.mu.shape == history.effective_multipliers.shape == (STEPS + 1, 5)
+    assert (np.diff(history.elapsed) >= 0).all()
+    for name in ("x", "lam_x", "mu", "effective_multipliers", "g", "lam_g"):
+        assert not getattr(designed, name).flags.writeable
+    for name in ("x", "success"):
+        with pytest.raises(AttributeError):
+            setattr(designed, name, True)
+
+
+def test_designs_are_arrays(designed: Result) -> None:
+    history = designed.history
+    for name in ("eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"):
+        values = history.design(name)
+        assert values.tolist() == [getattr(design, name) for design in history.corrections]
+        assert (values > 0).all()
+    assert set(history.active) <= {"balance", "S1", "S3"}
+    assert len(history.active) == len(values) == STEPS
+    with pytest.raises(InputError, match="eta_z"):
+        history.design("eta_z")
 
 
 @pytest.mark.parametrize("method", ["auto", "closed-form", "pdhg"])
@@ -76,28 +90,6 @@ def test_print_names_the_worst_constraint(problem: Problem, x0: Any, worst: str)
     assert result.worst() == worst
     assert worst in str(result)
     assert result.history is None  # unless asked
-
-
-def test_history_rows_belong_together(designed: Result) -> None:
-    problem = by_hand.instance(3.0, 0)[0]
-    history = designed.history
-    assert isinstance(history, History)
-    assert history.mu.shape == history.effective_multipliers.shape == (STEPS + 1, 5)
-    assert history.elapsed.shape == (STEPS + 1,)
-    assert (np.diff(history.elapsed) >= 0).all()
-    for t, (x, pi) in enumerate(zip(history.x, history.multipliers, strict=True)):
-        assert history.f[t] == pytest.approx(problem.f(x))
-        assert history.feasibility[t] == pytest.approx(np.abs(problem.h(x)).max())
-        residual = problem.gradient(x) + problem.jacobian(x).T @ pi
-        assert history.stationarity[t] == pytest.approx(np.abs(residual).max())
-    for name in ("eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"):
-        values = history.design(name)
-        assert values.tolist() == [getattr(design, name) for design in history.corrections]
-        assert (values > 0).all()
-    assert set(history.active) <= {"balance", "S1", "S3"}
-    assert len(history.active) == len(values) == STEPS
-    with pytest.raises(InputError, match="eta_z"):
-        history.design("eta_z")
 
 
 def test_methods_without_a_design(problem: Problem) -> None:
@@ -142,15 +134,15 @@ def test_log_equals_the_history(capsys: pytest.CaptureFixture[str]) -> None:
     history = solver.solve(x0, lam_g0=lam, history=True).history
     rows = [line.split() for line in lines if "objective" not in line]
     assert len(rows) == 31
+    near = {"rel": 1e-2, "abs": 1e-12}
     steps = np.linalg.norm(np.diff(history.x, axis=0), axis=1)
+    designs = np.array([steps, *(history.design(name) for name in ("eta_x", "eta_d", "norm_M"))]).T
     for t, row in enumerate(rows):
         assert float(row[1]) == pytest.approx(history.f[t], rel=1e-6)
-        assert float(row[2]) == pytest.approx(history.feasibility[t], rel=1e-2)
-        assert float(row[3]) == pytest.approx(history.stationarity[t], rel=1e-2)
+        residuals = [history.feasibility[t], history.stationarity[t]]
+        assert [float(cell) for cell in row[2:4]] == pytest.approx(residuals, **near)
         if t:
-            assert float(row[4]) == pytest.approx(steps[t - 1], rel=1e-2)
-            for column, name in ((5, "eta_x"), (6, "eta_d"), (7, "norm_M")):
-                assert float(row[column]) == pytest.approx(history.design(name)[t - 1], rel=1e-2)
+            assert [float(cell) for cell in row[4:8]] == pytest.approx(designs[t - 1], **near)
             assert row[8] == history.active[t - 1]
 
 
