@@ -59,9 +59,9 @@ def test_bound_of_the_cancellation_is_an_inequality() -> None:
 
 
 def test_medians_are_over_common_instances() -> None:
-    one = Cell(4, {0: 10, 1: 20, 2: 90})
-    assert judging.hit_over(one, Cell(4, {0: 20, 1: 40})) == 0.5
-    assert np.isnan(judging.hit_over(one, Cell(4, {2: 20})))  # one of four
+    cell = Cell(4, {0: 10, 1: 20, 2: 90})
+    assert judging.hit_over(cell, Cell(4, {0: 20, 1: 40})) == 0.5
+    assert np.isnan(judging.hit_over(cell, Cell(4, {2: 20})))  # one of four
     assert np.isnan(judging.hit_over(Cell(0, {}), Cell(0, {})))
 
 
@@ -90,9 +90,9 @@ def test_print_is_judged_by_the_same_statistic() -> None:
 def test_failed_run_fails_its_verdicts() -> None:
     summary = cells(CONDITIONS, {})
     summary["eg"][3] = Cell(10, {}, failure="ValueError: no")
-    found = [row for row in verdicts(summary, FINE) if row.here.outcome == "FAILS"]
-    assert [row.statement[:4] for row in found] == ["OGDA"]
-    assert "ValueError: no" in found[0].note
+    (row,) = [row for row in verdicts(summary, FINE) if row.here.outcome == "FAILS"]
+    assert row.statement.startswith("OGDA")
+    assert "ValueError: no" in row.note
 
 
 def test_contradictions_are_computed() -> None:
@@ -119,7 +119,7 @@ def test_norms_at_solutions_keep_the_bound() -> None:
     (row,) = norms_at_solutions((5.0,), range(4), (3, 5)).values()
     assert row["‖C_can‖"] <= row["‖H‖‖B†‖²"] * (1 + 1e-12)
     alone = [norms_at_solutions((5.0,), [seed], (3, 5))[5.0] for seed in range(4)]
-    ratios = [one["‖C_can‖"] / one["‖H‖‖B†‖²"] for one in alone]
+    ratios = [of_seed["‖C_can‖"] / of_seed["‖H‖‖B†‖²"] for of_seed in alone]
     assert row[RATIO] == pytest.approx(max(ratios))
     assert min(ratios) < row[RATIO] <= 1 + 1e-12
     assert row["least ‖M‖"] <= row["‖M‖ partial"] * (1 + 1e-9) <= row["‖M‖ closed"] * (1 + 2e-9)
@@ -128,30 +128,30 @@ def test_norms_at_solutions_keep_the_bound() -> None:
 
 
 def test_power_of_growth_is_least_squares() -> None:
-    assert power((1.0, 2.0, 4.0), (3.0, 12.0, 48.0)) == pytest.approx(2.0)
-    bent = (3.0, 48.0, 48.0)  # the end levels alone have 2 here too
-    assert power((1.0, 2.0, 4.0), bent) == pytest.approx(2.0)
     slope = np.polyfit(np.log([1, 2, 8]), np.log([1, 8, 8]), 1)[0]
-    assert power((1.0, 2.0, 8.0), (1.0, 8.0, 8.0)) == pytest.approx(slope)
+    for levels, values, expected in (
+        ((1.0, 2.0, 4.0), (3.0, 12.0, 48.0), 2.0),
+        ((1.0, 2.0, 4.0), (3.0, 48.0, 48.0), 2.0),  # as of the end levels alone
+        ((1.0, 2.0, 8.0), (1.0, 8.0, 8.0), slope),
+    ):
+        assert power(levels, values) == pytest.approx(expected)
     norms = norms_at_solutions((1.0, 5.0), range(2), (3, 5))
-    rows = norm_rows(norms, compare=True)
-    column = rows[0].index("‖C_can‖")
-    assert [row[column] for row in rows[1:3]] == [f"{norms[c]['‖C_can‖']:.2f}" for c in (1, 5)]
-    assert rows[3][column] == f"{power((1, 5), [norms[c]['‖C_can‖'] for c in (1, 5)]):.2f}"
-    assert [row[-1] for row in rows[1:3]] == ["1.98", "21.03"]
+    head, *rows = norm_rows(norms, compare=True)
+    sizes = [norms[c]["‖C_can‖"] for c in (1, 5)]
+    shown = [row[head.index("‖C_can‖")] for row in rows]
+    assert shown == [f"{value:.2f}" for value in (*sizes, power((1, 5), sizes))]
+    assert [row[-1] for row in rows[:2]] == ["1.98", "21.03"]
 
 
 def table(text: str, title: str) -> dict[str, dict[float, str]]:
     """A table of the text by label and level."""
     lines = text[text.index(title) :].splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("---"))
-    head = re.split(r"\s{2,}", lines[start - 1].strip())
-    found: dict[str, dict[float, str]] = {name: {} for name in head[1:]}
-    for line in itertools.takewhile(bool, lines[start + 1 :]):
-        level, *texts = re.split(r"\s{2,}", line.strip())
-        for name, value in zip(head[1:], texts, strict=True):
-            found[name][float(level)] = value
-    return found
+    labels, *rows = (
+        re.split(r"\s{2,}", line.strip())
+        for line in (lines[start - 1], *itertools.takewhile(bool, lines[start + 1 :]))
+    )
+    return {label: {float(row[0]): row[k] for row in rows} for k, label in enumerate(labels) if k}
 
 
 PRINTED = (
@@ -174,14 +174,14 @@ def test_printed_numbers_stand_beside_their_cells() -> None:
     for title, numbers in PRINTED:
         shown, chances = table(plain, title), table(with_chance, title)
         for key, c in ((key, c) for key, row in numbers.items() for c in row):
-            printed_number, cell = numbers[key][c], summary[key][c]
-            text = "–" if printed_number is None else f"{printed_number:g}"
+            number, cell = numbers[key][c], summary[key][c]
+            text = "–" if number is None else f"{number:g}"
             assert shown[LABELS[key]][c].endswith(f" [{text}]")
             if numbers is printed.SUCCESS:
-                text += f"; {tables.count_chance(printed_number, cell.successes, cell.runs):.2f}"
-            elif printed_number is not None:
+                text += f"; {tables.count_chance(number, cell.successes, cell.runs):.2f}"
+            elif number is not None:
                 values = list(cell.hits.values()) if numbers is printed.HITS else cell.norms
-                text += f"; {tables.median_chance(printed_number, values):.2f}"
+                text += f"; {tables.median_chance(number, values):.2f}"
             assert chances[LABELS[key]][c].endswith(f" [{text}]")
     counts, hits, norms = (table(plain, title) for title, _ in PRINTED)
     assert counts["PDHG"][8] == "12 [1]"
@@ -216,13 +216,12 @@ def test_each_table_shows_its_own_number() -> None:
         assert table(text, title)["Closed Hyb. W"][8] == shown
         assert table(text, title)["Grid Hyb. W"][8] == other
     beside = table(text, "Runs of 10 that cross, not printed")
-    crossing = {name: row[8] for name, row in beside.items()}
-    assert {name for name, n in crossing.items() if n == "2"} == {
+    assert {name for name, row in beside.items() if row[8] == "2"} == {
         "Pure Aug. U",
         "Lin. AL 20",
         "γ = ½",
     }
-    assert crossing["Lin. AL 10"] == "3"
+    assert beside["Lin. AL 10"][8] == "3"
 
 
 def test_distance_of_table_1_is_counted() -> None:
@@ -277,7 +276,7 @@ def lines(ax) -> dict[str, np.ndarray]:
 
 
 def figure_runs(seeds: int) -> list:
-    """Crossing at 10, 15, … by seed; one of the closed form's is ended by the budget."""
+    """Crossing at 10, 15, … by seed; the first of the closed form's is ended by the budget."""
     return [
         run(key, 8.0, seed, below=(range(10 + 5 * seed, 201),), over_budget=(key, seed) == ENDED)
         for key in KEYS
