@@ -170,25 +170,6 @@ def newton(at: Any) -> tuple[Array, Array]:
     return step[:n], step[n:]
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_look_ahead_step_is_independent_of_m(shape: tuple[int, int]) -> None:
-    """For every M with A = H + BᵀMB invertible, definite or not: Newton–KKT, or Gauss–Newton."""
-    i = near(3, 7, shape, 0.5)
-    at = Oracle(i.problem.functions, np.zeros(0)).second(i.x0, i.multipliers0)
-    m, n = at.B.shape
-    rng = np.random.default_rng(0)
-    zero = np.zeros(m)
-    step = -np.linalg.pinv(at.B) @ at.h if m >= n else newton(at)[0]
-    for _ in range(5):
-        M = 3 * rng.normal(size=(m, m))
-        M = M + M.T
-        P = np.linalg.inv(at.hessian + at.B.T @ M @ at.B)
-        D = np.linalg.pinv(at.B @ P @ at.B.T, rcond=1e-9)
-        state = State(i.x0, i.multipliers0, zero, i.multipliers0)
-        end = advance(state, at, Correction(M, 0 * M, P, D, lookahead=True), zero).x
-        assert end == pytest.approx(i.x0 + step, abs=1e-8)
-
-
 def wide(seed: int) -> tuple[Problem, Array, Array]:
     """n = 4, m = 2, nonlinear, with a positive definite Hessian of f near the origin."""
     rng = np.random.default_rng(seed)

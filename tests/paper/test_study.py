@@ -108,13 +108,6 @@ def test_verdict_takes_residuals_or_hit(n, m, hit, residuals, expected):
     assert succeeded(Unit(n, m, 1.0, 1.0, 0), hit, Residuals(*residuals)) is expected
 
 
-def test_inapplicable_rule_fails_with_its_status():
-    (unit,) = Plan(((3, 5),), (1e3,), (1.0,), seeds=1).units()
-    (trial,) = run_unit(Settings(("closed-form",)), unit)
-    assert not trial.success
-    assert (trial.stop, trial.point) == ("DESIGN_INFEASIBLE", "NOT_CONVERGED")
-
-
 def test_undefined_point_fails_without_residuals(monkeypatch):
     """The residuals are evaluated anew, here by functions that are not defined."""
 

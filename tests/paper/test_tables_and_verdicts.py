@@ -87,14 +87,6 @@ def test_print_is_judged_by_the_same_statistic() -> None:
     assert written["in_print"]["figures"]["2"] == 1.0
 
 
-def test_failed_run_fails_its_verdicts() -> None:
-    summary = cells(CONDITIONS, {})
-    summary["eg"][3] = Cell(10, {}, failure="ValueError: no")
-    (row,) = [row for row in verdicts(summary, FINE) if row.here.outcome == "FAILS"]
-    assert row.statement.startswith("OGDA")
-    assert "ValueError: no" in row.note
-
-
 def test_contradictions_are_computed() -> None:
     seeds = {seed: 50 + seed for seed in range(5)}
     summary = cells(CONDITIONS, {}, ended=(1, 2))
