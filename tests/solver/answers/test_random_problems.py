@@ -211,23 +211,23 @@ def test_planted_rays_are_found(seed: int, n: int, m: int) -> None:
 
 
 def moved_multipliers(c: np.ndarray, h: np.ndarray, rng: np.random.Generator) -> set[float]:
-    """Assert α_y and the residuals of a quadratic program; which ends of its interval it met."""
+    """Assert α_y in the log of a quadratic program; return the ends of its interval it met."""
     A, x0, inside = rng.normal(size=(5, 12)), rng.uniform(0.5, 3.5, 12), rng.uniform(0.5, 3.5, 12)
-    x, seen = ca.SX.sym("x", 12), []
+    x, records = ca.SX.sym("x", 12), []
     nlp = {"x": x, "f": ca.dot(c, x) + ca.dot(h, x**2) / 2, "g": ca.mtimes(ca.DM(A), x)}
-    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": seen.append})
+    solver = nlpsol("s", "hybrid", nlp, {"iteration_callback": records.append})
     solver(x0=x0, lbx=0, ubx=4, lbg=A @ inside, ubg=A @ inside)
-    points = [[np.ravel(part) for part in (k.x, k.lam_g, k.lam_x)] for k in seen]
     log, ends = solver.stats()["iterations"], set()
-    for t, ((x0, y0, z0), (x1, y1, z1)) in enumerate(pairwise(points), 1):
+    for t, (old, new) in enumerate(pairwise(records), 1):
         alpha, alpha_z = log["alpha_pr"][t], log["alpha_du"][t]
-        before, after = c + h * x0 + A.T @ y0 + z0, c + h * x1 + A.T @ y1 + z1
+        before, after = (c + h * k.x + A.T @ k.lam_g + k.lam_x for k in (old, new))
         if np.linalg.norm(before) < 1e-6:
             continue
-        slope = -before - h * (x1 - x0) / alpha - (z1 - z0) / alpha_z  # Aᵀdy
-        least = -(after - A.T @ (y1 - y0)) @ slope / (slope @ slope)
+        moved = A.T @ (new.lam_g - old.lam_g)
+        slope = -before - h * (new.x - old.x) / alpha - (new.lam_x - old.lam_x) / alpha_z  # Aᵀdy
+        least = -(after - moved) @ slope / (slope @ slope)
         wanted = np.clip(least, *sorted((alpha, alpha_z)))
-        assert slope @ A.T @ (y1 - y0) / (slope @ slope) == pytest.approx(wanted, rel=1e-6)
+        assert slope @ moved / (slope @ slope) == pytest.approx(wanted, rel=1e-6)
         if not h.any():
             assert np.linalg.norm(after) <= (1 - alpha_z) * np.linalg.norm(before) + 1e-9
         ends.add(np.sign(wanted - least))
