@@ -79,16 +79,7 @@ def test_less_than_full_cancellation_may_be_smaller() -> None:
 
 
 @pytest.mark.parametrize(("condition", "seed"), CASES)
-def test_balance_under_full_cancellation_is_the_papers(condition: float, seed: int) -> None:
-    full = undivided(model(condition, seed), rules.FullCancellation())
-    (ours,), (papers,) = (
-        split.candidates(full) for split in (rules.BalancedSplit(), rules.ClosedFormSplit())
-    )
-    assert ours.theta == pytest.approx(papers.theta, abs=1e-8)
-
-
-@pytest.mark.parametrize(("condition", "seed"), CASES)
-@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.8, 1.0])
 def test_balance_allows_the_largest_primal_step(condition, seed, gamma):
     local = model(condition, seed)
     parts = undivided(local, rules.PartialCancellation(gamma))
@@ -100,9 +91,12 @@ def test_balance_allows_the_largest_primal_step(condition, seed, gamma):
         s3 = KAPPA.kappa_p * KAPPA.kappa_omega / memory if memory else np.inf
         return float(min(KAPPA.kappa_x / primal, s3))
 
-    (found,) = rules.BalancedSplit().candidates(parts)
-    assert found.C_aug + found.C_opt == pytest.approx(C + alpha * np.eye(5))
-    assert allowed(found.theta) >= max(map(allowed, SCAN)) * (1 - 1e-7)
+    (balanced,) = rules.BalancedSplit().candidates(parts)
+    assert balanced.C_aug + balanced.C_opt == pytest.approx(C + alpha * np.eye(5))
+    assert allowed(balanced.theta) >= max(map(allowed, SCAN)) * (1 - 1e-7)
+    if gamma == 1.0:
+        (papers,) = rules.ClosedFormSplit().candidates(parts)
+        assert balanced.theta == pytest.approx(papers.theta, abs=1e-8)
 
 
 def test_every_share_reaches_the_target() -> None:

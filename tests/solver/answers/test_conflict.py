@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from support.cases.nlp import solved
+from support.problems.verdicts import case_of, read
 
 from casadi_hybrid import Result
 from casadi_hybrid.solver.explain import conflict as search
@@ -102,44 +103,19 @@ def test_unreachable_end_contradicts_input_limits(first: bool) -> None:
 
 
 X = ca.SX.sym("x", 2)
-SQUARED = ca.sumsqr(X)
-DISCS = ca.vertcat(SQUARED, ca.sumsqr(X - ca.DM([5, 0])), X[1])
-TWICE = ca.vertcat(ca.sum1(X), ca.sum1(X), X[0] - X[1])
-# Objective, rows, arguments, and the conflict: (name, side).
-CONFLICTS = {
-    "discs apart": (X[1], DISCS, {"x0": [2, 3], "ubg": [1, 1, 7]}, {("g[0]", 1), ("g[1]", 1)}),
-    "row against box": (
-        ca.sum1(X),
-        ca.vertcat(X[0] - X[1], ca.sum1(X)),
-        {"x0": 0.5, "lbx": 0, "ubx": 1, "lbg": [-3, 3]},
-        {("g[1]", -1), ("x[0]", 1), ("x[1]", 1)},
-    ),
-    "one of two sums": (
-        SQUARED,
-        TWICE,
-        {"lbx": 0, "ubx": 1, "lbg": [3, -INF, 0], "ubg": [INF, 4, 0]},
-        {("g[0]", -1), ("x[0]", 1), ("x[1]", 1)},
-    ),
-    "square": (SQUARED, ca.vertcat(X[1], X[0] ** 2 + 1), {"ubg": [2, 0]}, {("g[1]", 1)}),
-    "sine": (SQUARED, ca.vertcat(X[1], ca.sin(X[0]) + 2), {"x0": 1, "ubg": [2, 0]}, {("g[1]", 1)}),
-    # cos 4x₀ = −1 at 0.79, and not where 0.9 ≤ x₀ ≤ 1.
-    "elsewhere": (
-        SQUARED,
-        ca.vertcat(ca.cos(4 * X[0]), X[0]),
-        {"x0": 0.95, "lbg": [-1, 0.9], "ubg": [-1, 1]},
-        {("g[0]", 0), ("g[1]", -1)},
-    ),
-    "constant": (SQUARED, ca.vertcat(X[1], 3 + 0 * X[1]), {"ubg": [2, 0]}, {("g[1]", 1)}),
-}
+# Programs as in data/verdicts.json, and the names and sides of their smallest conflict.
+CONFLICTS = read("conflicts")
 
 
 @pytest.mark.parametrize("label", CONFLICTS)
 def test_smallest_conflict_is_named(label: str) -> None:
-    f, g, call, members = CONFLICTS[label]
-    conflict = conflict_of({"x": X, "f": f, "g": g}, call)
-    assert {(member.name, member.side) for member in conflict.members} == members
+    entry = dict(CONFLICTS[label])
+    members = entry.pop("members")
+    case = case_of(label, entry)
+    conflict = conflict_of(case.nlp, case.call)
+    assert {member.name: member.side for member in conflict.members} == members
     assert label != "elsewhere" or any(member.curved for member in conflict.members)
-    assert all(name in "\n".join(conflict.sentences()) for name, _ in members)
+    assert all(name in "\n".join(conflict.sentences()) for name in members)
 
 
 def test_moves_are_limited_to_the_size_of_x() -> None:
