@@ -204,13 +204,14 @@ def test_figure_draws_the_cells(finished):
     summary = summarize(done.units)
     assert list(summary) == [Block(3, 5, 1.0), Block(5, 3, 1.0)]
     fig = draw(summary)
-    for row, levels in enumerate(summary.values()):
-        success, iterations = fig.axes[2 * row], fig.axes[2 * row + 1]
+    for levels, success, iterations in zip(
+        summary.values(), fig.axes[::2], fig.axes[1::2], strict=True
+    ):
         for number, rule in enumerate(SETTINGS.rules):
             cells = [levels[c][rule] for c in (1.0, 1e3)]
-            drawn = success.lines[number].get_ydata()
-            assert list(drawn) == [100.0 * c.successes / c.runs for c in cells]
+            shares = [100.0 * c.successes / c.runs for c in cells]
             medians = [c.median_iterations or np.nan for c in cells]
+            assert list(success.lines[number].get_ydata()) == shares
             np.testing.assert_array_equal(iterations.lines[number].get_ydata(), medians)
     assert picture.stat().st_size > 10_000
     for blocks in (1, 7):  # two panels each

@@ -6,7 +6,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, milp
 from support.cases.nlp import solved
 from support.problems.verdicts import case_of, read
 
@@ -37,29 +37,18 @@ def conflict_of(nlp: Nlp, call: dict[str, Any], **options: Any) -> Conflict:
 
 def feasible(members: Any, reach: float, J: Any, result: Result) -> bool:
     """True if a move of x meets the linearized constraints, without scales and signs."""
-    n = result.x.size
-    rows = np.zeros((len(members), n))
-    low, high = np.full(len(members), -INF), np.full(len(members), INF)
-    B = result.bounds
-    for k, member in enumerate(members):
-        i = member.index
-        if member.kind == "g":
-            value, lower, upper = result.g[i], B.lbg[i], B.ubg[i]
-        else:
-            value, lower, upper = result.x[i], B.lbx[i], B.ubx[i]
-        rows[k] = J[i] if member.kind == "g" else np.eye(n)[i]
+    n, B = result.x.size, result.bounds
+    of_kind = {"g": (J, result.g, B.lbg, B.ubg), "x": (np.eye(n), result.x, B.lbx, B.ubx)}
+    rows, low, high = [np.zeros(n)], [-INF], [INF]
+    for member in members:
+        row, value, lower, upper = (part[member.index] for part in of_kind[member.kind])
         assert member.bound == (upper if member.side > 0 else lower)
         assert (member.side == 0) == (lower == upper)
-        if member.side <= 0:
-            low[k] = lower - value
-        if member.side >= 0:
-            high[k] = upper - value
-    is_low, is_high = np.isfinite(low), np.isfinite(high)
-    A = np.vstack((rows[is_high], -rows[is_low]))
-    b = np.concatenate((high[is_high], -low[is_low]))
-    if not b.size:
-        return True
-    done = linprog(np.zeros(n), A_ub=A, b_ub=b, bounds=(-reach, reach), method="highs")
+        rows.append(row)
+        low.append(lower - value if member.side <= 0 else -INF)
+        high.append(upper - value if member.side >= 0 else INF)
+    moves = Bounds(-reach, reach)
+    done = milp(np.zeros(n), bounds=moves, constraints=LinearConstraint(np.array(rows), low, high))
     assert done.status in (0, 2)
     return done.status == 0
 

@@ -127,16 +127,21 @@ def test_warm_start_at_the_solution_ends_there(problem, names, seed):
 @FEW
 @given(convex, seeds)
 def test_used_solver_is_as_good_as_new(problem: Random, seed: int) -> None:
-    """Other numbers in an old solver are the same, to the last bit, as in a new one."""
+    """Other numbers and kinds of bounds give, to the last bit, the answer of a new solver."""
     rng = np.random.default_rng(seed)
     # Other numbers may contradict each other: the answers are compared, not solutions.
     options = {"max_iter": 60}
     used = nlpsol("s", "hybrid", problem.nlp, options)
-    free = problem.lbx < problem.ubx
+    x, free = problem.planted.x, problem.lbx < problem.ubx
     for _ in range(2):
-        values = problem.values + 0.1 * rng.normal(size=problem.values.size)
-        moved = problem.ubx + np.where(free, rng.uniform(0, 1, free.size), 0)
-        other = replace(problem, values=values, ubx=moved)
+        fixed = rng.random(x.size) < 0.2
+        other = replace(
+            problem,
+            values=problem.values + 0.1 * rng.normal(size=problem.values.size),
+            lbx=np.where(fixed, x, problem.lbx),
+            ubx=np.where(fixed, x, problem.ubx + np.where(free, rng.uniform(0, 1, x.size), 0)),
+            lbg=np.where(rng.random(problem.lbg.size) < 0.2, -INF, problem.lbg),
+        )
         fresh = nlpsol("s", "hybrid", problem.nlp, options)
         a, b = used(**other.call), fresh(**other.call)
         for key in OUTPUTS:
