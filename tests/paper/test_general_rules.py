@@ -1,7 +1,6 @@
 """The general rules for every shape and rank of B.
 
-Target curvature, least norms, refusals, and invariance under rotated variables and rewritten
-constraints.
+Target curvature, least norms, refusals, and invariance under rotated variables and constraints.
 """
 
 from dataclasses import replace

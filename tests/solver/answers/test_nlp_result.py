@@ -8,7 +8,6 @@ from support.problems.published import hs_problem
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
 from casadi_hybrid.solver.record.record import IterationRecord
-from casadi_hybrid.utils.core_constants import CORE
 from casadi_hybrid.utils.output.plotting import plot_convergence
 
 
@@ -105,20 +104,6 @@ def test_attempts_count_as_one_solve() -> None:
                 assert result.worst() in str(result)
         assert [record.iter for record in seen] == stats["iterations"]["iter"]
         assert (np.diff([record.elapsed for record in seen]) >= 0).all()
-
-
-def test_failed_attempt_is_followed_by_another(monkeypatch):
-    """A converging one is not cut: its last steps each halve the residuals."""
-    nlp, call = CASES["no constraints"]
-    nlp = {**nlp, "g": ca.sum1(nlp["x"])}
-    steps = solved(nlp, **call, ubg=1).stats()["iter_count"]
-    for patience, again in ((2, None), (steps - 1, steps), (steps - 2, steps), (steps - 3, steps)):
-        monkeypatch.setitem(CORE, "HYBRID_PATIENCE_AT_FIRST", patience)
-        solver = solved(nlp, **call, ubg=1)
-        assert solver.stats()["success"]
-        assert abs(float(solver.result.g[0]) - 1) < 1e-6
-        assert solver.stats()["iter_count"] > 2
-        assert again in (None, solver.stats()["iter_count"])
 
 
 @pytest.mark.parametrize("x0", [[1, 1], [100, -30]])

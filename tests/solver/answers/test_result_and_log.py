@@ -94,17 +94,14 @@ def test_print_names_the_worst_constraint(problem: Problem, x0: Any, worst: str)
 
 def test_methods_without_a_design(problem: Problem) -> None:
     gda = Solver(problem, "gda", max_iter=3).solve(0.5, history=True).history
-    assert gda.corrections == (None, None, None)
+    assert (gda.corrections, gda.active) == ((None,) * 3, ("",) * 3)
     assert np.isnan(gda.design("eta_x")).all()
-    assert gda.active == ("", "", "")
     options = {"eta_x": 0.1 * np.eye(3), "eta_d": 0.2, "max_iter": 3}
     constant = Solver(problem, "constant", **options).solve(0.5, history=True).history
     assert constant.design("eta_d").tolist() == [0.2] * 3
     assert np.isnan(constant.design("eta_x")).all()  # a matrix is not one number
     none = Solver(problem, "closed-form", max_iter=0).solve(0.5, history=True).history
-    assert none.x.shape == (1, 3)
-    assert none.corrections == ()
-    assert none.design("eta_x").shape == (0,)
+    assert (none.x.shape, none.corrections, none.design("eta_x").shape) == ((1, 3), (), (0,))
 
 
 def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start: Any) -> list[str]:
