@@ -78,9 +78,6 @@ def test_raising_claim_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         attempted(raising(KeyboardInterrupt()))
 
 
-# --- problem (P) ------------------------------------------------------------------------------
-
-
 def restriction(model: LocalModel, M: Any, C: Any) -> float:
     """s(C): S1 and S3 together allow η_x ≤ 1/s for C_opt = C and C_aug = M − C."""
     primal = np.linalg.norm(model.curvature(M - C), 2) / KAPPA.kappa_x

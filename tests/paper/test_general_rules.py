@@ -100,9 +100,6 @@ def metric_of(name: str, m: int) -> Any:
     return {"identity": rules.IdentityMetric(), "gram": rules.GramMetric(), "fixed": fixed}[name]
 
 
-# --- target curvature ---------------------------------------------------------------------------
-
-
 @given(models, deltas, names, st.sampled_from(METRICS), st.booleans())
 def test_target_curvature_is_reached(model, delta, name, metric, optimistic):
     """A_M ⪰ min(δ, ½λ_min(H_zz)) I whenever H_zz ≻ 0."""
@@ -135,9 +132,6 @@ def test_less_strength_misses_the_target(model: Model, delta: float) -> None:
             assert eig(S)[0] == pytest.approx(part * delta, rel=1e-5)
 
 
-# --- least norms --------------------------------------------------------------------------------
-
-
 @given(models, deltas)
 def test_no_smaller_matrix_reaches_the_target(model: Model, delta: float) -> None:
     """min ½‖M‖² s.t. S + YᵀBᵀMBY ⪰ δI: M = BYΛYᵀBᵀ with Λ ⪰ 0, Λ·(slack) = 0 is sufficient."""
@@ -153,9 +147,6 @@ def test_no_smaller_matrix_reaches_the_target(model: Model, delta: float) -> Non
     assert eig(slack)[0] >= -rounding
     assert eig(dual)[0] >= -1e-9 * (1 + norm(dual))
     assert abs(np.trace(dual @ slack)) <= rounding * (1 + norm(dual))
-
-
-# --- where no correction acts -------------------------------------------------------------------
 
 
 @given(seeds, wide, conditions, st.sampled_from([0.0, -1e-3, -7.0]), names)
@@ -194,9 +185,6 @@ def test_kernel_floor_convexifies(seed, shape, condition, kernel, delta, name):
     plain, low = (DesignRule(M_max=FREE, kernel_floor=f).decide(convex, 0) for f in (None, 1e-3))
     assert np.array_equal(plain.M, low.M)
     assert plain.eta_x == low.eta_x
-
-
-# --- invariance -----------------------------------------------------------------------------------
 
 
 def orthogonal(seed: int, size: int) -> Array:
@@ -264,9 +252,6 @@ def test_matrix_steps_are_their_formulas(model: Model, name: str) -> None:
     floor = min([delta, *(0.5 * np.maximum(model.kernel, delta))])
     rounding = 1e-13 * (norm(model.H, 2) + norm(model.B, 2) ** 2 * norm(c.M, 2))
     assert eig(A)[0] >= floor - rounding
-
-
-# --- spectra, and what each cancellation leaves ---------------------------------------------------
 
 
 @given(well, deltas)

@@ -47,9 +47,6 @@ def near(condition: float, seed: int, shape: tuple[int, int], radius: float) -> 
     return make_instance(condition, seed, n=shape[0], m=shape[1], radius=radius, recipe=recipe)
 
 
-# --- by hand --------------------------------------------------------------------------------------
-
-
 class MatrixDesign(NamedTuple):
     """Correction and matrix steps of one iteration."""
 
@@ -108,9 +105,6 @@ def test_iterates_equal_the_recursion_by_hand(method: str, rule: Any, options: A
     assert np.abs(history.multipliers - pis).max() <= 1e-11 * np.abs(pis).max()
 
 
-# --- the general additivity statement -------------------------------------------------------------
-
-
 def resplit(rule: Any, m: int, seed: int | None) -> rules.ScheduleRule:
     """The rule's M_t and steps, divided by an arbitrary matrix that changes with t."""
     shares = np.random.default_rng(seed).normal(size=(100, m, m))
@@ -157,9 +151,6 @@ def test_no_split_changes_a_trajectory(shape: tuple[int, int]) -> None:
         assert drift(i, rule, 12) <= 1e-12, name
     forgotten = drift(i, RULES["look-ahead"], 3, memory="untelescoped")
     assert forgotten > 1e-6 if m > n else forgotten <= 1e-12
-
-
-# --- look-ahead steps -----------------------------------------------------------------------------
 
 
 def newton(at: Any) -> tuple[Array, Array]:
@@ -211,9 +202,6 @@ def test_look_ahead_is_quadratic_memory_in_two_steps(shape, seed):
     assert memory[1] > 0.1 * memory[0]
     assert memory[2] <= 300 * memory[0] ** 2
     assert memory[4] <= 300 * memory[2] ** 2 + floor
-
-
-# --- the kernel of the solver ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(3))
