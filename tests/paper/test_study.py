@@ -246,24 +246,25 @@ def test_command_prints_results_and_writes_files(finished, tmp_path, capsys):
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    ("more", "name"),
-    [
-        ("--seeds 0", "seeds"),
-        ("--first-seed -1", "first_seed"),
-        ("--conditions 0.5", "condition"),
-        ("--radii 0", "radius"),
-        ("--shapes 0x5", "shape"),
-        ("--rules autos", "'auto'"),
-        ("--rules given-theta", "theta"),
-        ("--rules auto auto", "auto"),
-        ("--budget 0", "budget"),
-        ("--workers 0", "workers"),
-    ],
-)
-def test_wrong_input_is_refused_before_writing(tmp_path, capsys, more, name):
+# Wrong arguments, and the name that the message has to contain.
+WRONG = {
+    "--seeds 0": "seeds",
+    "--first-seed -1": "first_seed",
+    "--conditions 0.5": "condition",
+    "--radii 0": "radius",
+    "--shapes 0x5": "shape",
+    "--rules autos": "'auto'",
+    "--rules given-theta": "theta",
+    "--rules auto auto": "auto",
+    "--budget 0": "budget",
+    "--workers 0": "workers",
+}
+
+
+@pytest.mark.parametrize("more", WRONG)
+def test_wrong_input_is_refused_before_writing(tmp_path, capsys, more):
     assert command(tmp_path / "none", *more.split()) == 2
-    assert name in capsys.readouterr().err
+    assert WRONG[more] in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
     with pytest.raises(SystemExit):
         command(tmp_path, "--shapes", "35")

@@ -263,3 +263,41 @@ def test_path_between_discs_is_found(weight: float, force: float) -> None:
     start = np.r_[straight, np.full(2 * steps, force)]
     _, stats, _ = solved(Case(nlp, {"x0": start, **bounds}))
     assert stats["success"]
+
+
+# What has a solution and is neither degenerate nor at the edge of a domain hangs on no last bit.
+STABLE = {"parts", "starts", "scales", "one"}
+SENSITIVE = labelled(*(kind for kind in PROBLEMS if kind not in STABLE))
+# A start beside these is another problem: it has derivatives, or multipliers of 1e14.
+START_STAYS = ("undefined: ", "no curvature: ", "no multipliers: a square of zero from it")
+
+
+def perturbed(case: Case, of_functions: int, of_start: int) -> tuple[str, str]:
+    """Both statuses of the problem with factors 1 ± 1e-14 on f, rows, their bounds and the start.
+
+    Zero leaves the functions or the start as they are.
+    """
+    nlp, call, kind = case.nlp, dict(case.call), type(case.nlp["x"])
+    f, g = kind(nlp.get("f", 0)), kind(nlp.get("g", kind(0, 1)))
+    if of_functions:
+        noise = np.random.default_rng(of_functions).uniform(-1e-14, 1e-14, 1 + g.numel())
+        f, g = f * (1 + noise[0]), g * ca.DM(1 + noise[1:])
+        for key in {"lbg", "ubg"} & set(call):
+            call[key] = side(call, key, g.numel()) * (1 + noise[1:])
+    if of_start:
+        x0 = np.broadcast_to(np.asarray(call.get("x0", 0.0), float).ravel(), nlp["x"].numel())
+        noise = np.random.default_rng(of_start).uniform(-1e-14, 1e-14, x0.size)
+        call["x0"] = x0 + noise * np.maximum(1.0, np.abs(x0))
+    solver = nlpsol("s", "hybrid", {**nlp, "f": f, "g": g})
+    solver(**call)
+    return solver.stats()["stop_reason"], solver.stats()["point_status"]
+
+
+@pytest.mark.parametrize("label", SENSITIVE)
+def test_last_bit_changes_no_verdict(label: str) -> None:
+    """Another processor, and another kernel of the same BLAS, rounds the same sums otherwise."""
+    seeds = [(0, 0), (1, 0), (2, 0)]
+    if not label.startswith(START_STAYS):
+        seeds += [(0, 3), (0, 4), (5, 5)]
+    verdicts = {pair: perturbed(SENSITIVE[label], *pair) for pair in seeds}
+    assert len({*verdicts.values()}) == 1, verdicts
