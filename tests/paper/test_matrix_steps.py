@@ -1,4 +1,4 @@
-"""Matrix-valued steps: by hand, for every split of the correction, and as Newton–KKT steps.
+"""Matrix-valued steps: for every split of the correction, and as Newton–KKT steps.
 
 With P = (W + D + BᵀMB)⁻¹ and the look-ahead drive v = (BPBᵀ + R)⁻¹(h − Bw), the law's step solves
 
@@ -9,15 +9,12 @@ R → ∞ is the step without a drive, E = M⁻¹; R = 0 is the Newton–KKT ste
 """
 
 from dataclasses import replace
-from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
 from support.cases.rule_parts import whole
-from support.judges import paper_by_hand as by_hand
 
 from casadi_hybrid import Problem, Solver
 from casadi_hybrid.paper import rules
@@ -31,8 +28,6 @@ from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 norm = np.linalg.norm
-STEPS = 50
-PAPER = {"delta": 0.35, "kappa_x": 0.08}
 SHAPES = [(3, 5), (5, 3), (4, 4), (4, 1)]
 
 
@@ -45,64 +40,6 @@ def near(condition: float, seed: int, shape: tuple[int, int], radius: float) -> 
     """An instance whose start is that far from (x*, μ*), in x and in μ."""
     recipe = replace(FITTED, multiplier_radius=radius)
     return make_instance(condition, seed, n=shape[0], m=shape[1], radius=radius, recipe=recipe)
-
-
-class MatrixDesign(NamedTuple):
-    """Correction and matrix steps of one iteration."""
-
-    M: Array
-    P: Array
-    D: Array
-
-
-def law(problem: Any, rule: Any, x: Array, pi: Array, *, lookahead: bool) -> Any:
-    """π⁺ = π + v, x⁺ = x − P[g + Bᵀ(π⁺ + M h)] with v = D h or D(h − Bw)."""
-    while True:
-        yield x, pi
-        g, h, B = problem.gradient(x), problem.h(x), problem.jacobian(x)
-        d = rule(problem.hessian(x, pi), B)
-        w = d.P @ (g + B.T @ (pi + d.M @ h))
-        pi = pi + d.D @ (h - B @ w if lookahead else h)
-        x = x - d.P @ (g + B.T @ (pi + d.M @ h))
-
-
-def whitened(H: Array, B: Array, delta: float = 3.0, kappa_x: float = 0.5) -> MatrixDesign:
-    """The paper's design for (H, TB), T = (BBᵀ)^{+½}, mapped back by C = TC′T, D = η_d T²."""
-    e, W = np.linalg.eigh(B @ B.T)
-    e, W = e[-3:], W[:, -3:]
-    T = W @ np.diag(e**-0.5) @ W.T
-    d = by_hand.PaperDesign(delta=delta, kappa_x=kappa_x)(H, T @ B)
-    return MatrixDesign(T @ (d.C_aug + d.C_opt) @ T, d.eta_x * np.eye(3), d.eta_d * T @ T)
-
-
-def floored(H: Array, B: Array) -> MatrixDesign:
-    """Full column rank: H + BᵀMB = H₊ with eigenvalues max(e, 0.1), P = H₊⁻¹, D = (BPBᵀ)⁺."""
-    e, W = np.linalg.eigh(H)
-    lifted = W @ np.diag(np.maximum(e, 0.1)) @ W.T
-    pinv = np.linalg.pinv(B)
-    P = np.linalg.inv(lifted)
-    D = np.linalg.pinv(B @ P @ B.T, rcond=1e-10)
-    return MatrixDesign(pinv.T @ (lifted - H) @ pinv, P, D)
-
-
-@pytest.mark.parametrize(
-    ("method", "rule", "options"),
-    [
-        ("whitened", whitened, {}),
-        ("whitened", partial(whitened, **PAPER), PAPER),
-        ("matrix-memory", floored, {}),
-        ("matrix-lookahead", floored, {}),
-    ],
-)
-def test_iterates_equal_the_recursion_by_hand(method: str, rule: Any, options: Any) -> None:
-    problem, x0, lam = by_hand.instance(4.0, 2)
-    if method == "matrix-memory":
-        x0 = problem.x_star + 0.1 * (x0 - problem.x_star)  # D1 overshoots from far away
-    expected = law(problem, rule, x0, lam, lookahead=method == "matrix-lookahead")
-    xs, pis = map(np.array, zip(*islice(expected, STEPS + 1), strict=True))
-    history = run(Problem(**problem.symbolic()), method, x0, lam, STEPS, **options)
-    assert np.abs(history.x - xs).max() <= 1e-12 * np.abs(xs).max()
-    assert np.abs(history.multipliers - pis).max() <= 1e-11 * np.abs(pis).max()
 
 
 def resplit(rule: Any, m: int, seed: int | None) -> rules.ScheduleRule:

@@ -1,5 +1,6 @@
 """Every method's iterates equal those of the paper's recursion written by hand in NumPy."""
 
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -56,14 +57,25 @@ def test_derivatives_by_hand_are_right(case: tuple[Any, ...]) -> None:
     assert hessian == pytest.approx(problem.hessian(x0, mu0), abs=1e-14)
 
 
+def whitened(H: Any, B: Any, delta: float = 3.0, kappa_x: float = 0.5) -> by_hand.Designed:
+    """The paper's design for (H, TB), T = (BBᵀ)^{+½}, mapped back by C = TC′T, D = η_d T²."""
+    e, W = (part[..., -3:] for part in np.linalg.eigh(B @ B.T))
+    T = W @ np.diag(e**-0.5) @ W.T
+    d = PaperDesign(delta=delta, kappa_x=kappa_x)(H, T @ B)
+    return d._replace(C_aug=T @ d.C_aug @ T, C_opt=T @ d.C_opt @ T, eta_d=d.eta_d * T @ T)
+
+
 AS_PRINTED = {"hessian_at": "printed", "dual_start": "multipliers"}
 CONSTANTS = {"delta": 0.6, "kappa_x": 0.15, "kappa_p": 0.1, "kappa_omega": 3.0}
+PAPER = {"delta": 0.35, "kappa_x": 0.08}
 # Method, options, and the paper's rule.
 DESIGNS: dict[str, tuple[str, dict[str, Any], Any]] = {
     "theta 0": ("given-theta", {"theta": 0.0}, PaperDesign(0.0)),
     "theta 0.3": ("given-theta", {"theta": 0.3}, PaperDesign(0.3)),
     "theta 1": ("given-theta", {"theta": 1}, PaperDesign(1.0)),
     "other constants": ("closed-form", CONSTANTS, PaperDesign(**CONSTANTS)),
+    "whitened": ("whitened", {}, whitened),
+    "whitened, paper": ("whitened", PAPER, partial(whitened, **PAPER)),
 }
 for weighted in (True, False):
     options = {"margin": "weighted" if weighted else "unit"}
@@ -153,6 +165,24 @@ def test_constant_matrix_steps(case: tuple[Any, ...]) -> None:
     expected = by_hand.alg(problem, C, Omega, P, D, x0, mu0, x0)
     options = {"C_aug": C, "C_opt": Omega, "eta_x": P, "eta_d": D}
     same(case, expected, "constant", dual_start="multipliers", **options)
+
+
+def floored(H: Any, B: Any) -> by_hand.Designed:
+    """H + BᵀMB = H₊ with eigenvalues max(e, 0.1), P = H₊⁻¹, D = (BPBᵀ)⁺."""
+    e, W = np.linalg.eigh(H)
+    lifted = W @ np.diag(np.maximum(e, 0.1)) @ W.T
+    pinv, P = np.linalg.pinv(B), np.linalg.inv(lifted)
+    D = np.linalg.pinv(B @ P @ B.T, rcond=1e-10)
+    return by_hand.Designed(pinv.T @ (lifted - H) @ pinv, np.zeros((5, 5)), P, D, 0.0, 0.0)
+
+
+def test_matrix_steps_follow_the_curvature() -> None:
+    """From nearby: from far away they overshoot."""
+    problem, x0, mu0 = by_hand.instance(4.0, 2)
+    x0 = problem.x_star + 0.1 * (x0 - problem.x_star)
+    case = problem, Problem(**problem.symbolic()), x0, mu0
+    expected = by_hand.algorithm_1(problem, floored, x0, mu0, printed=False)
+    same(case, expected, "matrix-memory")
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1])
