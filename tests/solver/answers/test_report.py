@@ -185,9 +185,9 @@ def test_bad_path_or_missing_jinja2_is_refused(ball, tmp_path, monkeypatch):
 
 
 def test_nlpsol_opti_and_pickle_have_pages(tmp_path: Path) -> None:
-    solver = solved(NLP, x0=1, ubg=1)
-    page = read(solver.result, tmp_path)
-    assert read(pickle.loads(pickle.dumps(solver.result)), tmp_path).source == page.source
+    result = solved(NLP, x0=1, ubg=1).result
+    page = read(result, tmp_path)
+    assert read(pickle.loads(pickle.dumps(result)), tmp_path).source == page.source
     opti = Opti()
     a = opti.variable(2)
     opti.minimize(ca.sumsqr(a - 3))
