@@ -98,21 +98,15 @@ def newton(at: Any) -> tuple[Array, Array]:
     return step[:n], step[n:]
 
 
-def wide(seed: int) -> tuple[Problem, Array, Array]:
-    """n = 4, m = 2, nonlinear, with a positive definite Hessian of f near the origin."""
-    rng = np.random.default_rng(seed)
-    x = ca.SX.sym("x", 4)
-    G = rng.normal(size=(4, 4))
-    f = ca.bilin(ca.DM(G @ G.T + np.eye(4)), x, x) + ca.sum1(ca.cos(x)) + 0.3 * x[0] ** 3
-    h = ca.mtimes(ca.DM(rng.normal(size=(2, 4))), x) + 0.2 * ca.vertcat(x[0] * x[3], ca.sin(x[1]))
-    return Problem(x=x, f=f, h=h - 0.1), 0.2 * rng.normal(size=4), 0.1 * rng.normal(size=2)
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("cancellation", [rules.FloorCancellation(), rules.NegativeCancellation()])
 def test_look_ahead_iterates_are_newtons(seed: int, cancellation: Any) -> None:
-    """For every M, as long as nothing on ker B needs lifting."""
-    problem, x, lam = wide(seed)
+    """For every M, where nothing on ker B needs lifting: n = 4, m = 2, ∇²f ≻ 0 near the origin."""
+    rng = np.random.default_rng(seed)
+    s, G = ca.SX.sym("x", 4), rng.normal(size=(4, 4))
+    f = ca.bilin(ca.DM(G @ G.T + np.eye(4)), s, s) + ca.sum1(ca.cos(s)) + 0.3 * s[0] ** 3
+    h = ca.mtimes(ca.DM(rng.normal(size=(2, 4))), s) + 0.2 * ca.vertcat(s[0] * s[3], ca.sin(s[1]))
+    problem, x, lam = Problem(x=s, f=f, h=h - 0.1), 0.2 * rng.normal(size=4), np.zeros(2)
     oracle = Oracle(problem.functions, np.zeros(0))
     history = run(problem, "matrix-lookahead", x, lam, 6, cancellation=cancellation)
     for t in range(7):

@@ -1,7 +1,5 @@
 """Partial cancellation with a chosen share, and its balance of S1 and S3."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -25,12 +23,6 @@ def model(condition: float, seed: int, m: int = 5) -> LocalModel:
         x, mu = instance.x_star, instance.multipliers_star
     at = oracle.second(x, mu)
     return LocalModel(at.hessian, at.B)
-
-
-def undivided(local: LocalModel, cancellation: Any) -> Undivided:
-    C, deficit = cancellation.cancel(local, DELTA)
-    alpha = rules.TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
-    return Undivided(local, C, alpha, np.eye(5), KAPPA)
 
 
 def norm(local: LocalModel, gamma: float) -> float:
@@ -82,8 +74,9 @@ def test_less_than_full_cancellation_may_be_smaller() -> None:
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 0.8, 1.0])
 def test_balance_allows_the_largest_primal_step(condition, seed, gamma):
     local = model(condition, seed)
-    parts = undivided(local, rules.PartialCancellation(gamma))
-    C, alpha = parts.C_can, parts.alpha
+    C, deficit = rules.PartialCancellation(gamma).cancel(local, DELTA)
+    alpha = rules.TargetCurvature(DELTA).alpha(local, np.eye(5), deficit)
+    parts = Undivided(local, C, alpha, np.eye(5), KAPPA)
 
     def allowed(theta: float) -> float:
         primal = np.linalg.norm(local.H + local.B.T @ (C + theta * alpha * np.eye(5)) @ local.B, 2)

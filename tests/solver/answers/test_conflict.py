@@ -57,34 +57,24 @@ def names(conflict: Conflict, side: int | None = None) -> set[str]:
     return {m.name for m in conflict.members if side is None or m.side == side}
 
 
-def double_integrator(N: int, first: bool) -> Nlp:
-    """States (position, speed) behind each other, then inputs; rows: dynamics, end, first state."""
-    X, U, dt = ca.SX.sym("X", 2, N + 1), ca.SX.sym("U", N), 0.1
-    rows = [X[:, k + 1] - X[:, k] - dt * ca.vertcat(X[1, k], U[k]) for k in range(N)]
-    rows += [X[:, N]] + ([X[:, 0]] if first else [])
-    return {"x": ca.veccat(X, U), "f": ca.sumsqr(U), "g": ca.vertcat(*rows)}
-
-
-def state_names(N: int) -> list[str]:
-    states = [f"{state}[{k}]" for k in range(N + 1) for state in ("position", "speed")]
-    return states + [f"u[{k}]" for k in range(N)]
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_unreachable_end_contradicts_input_limits(first: bool) -> None:
     """3 m within 2 s at rest on both ends, |u| ≤ 1: in reach is 1 m; dynamics are summed up."""
-    N = 20
-    nlp = double_integrator(N, first)
-    end = 2 * N
+    N, dt = 20, 0.1
+    S, U = ca.SX.sym("S", 2, N + 1), ca.SX.sym("U", N)  # position and speed, acceleration
+    rows = [S[:, k + 1] - S[:, k] - dt * ca.vertcat(S[1, k], U[k]) for k in range(N)]
+    rows += [S[:, N]] + ([S[:, 0]] if first else [])
+    nlp = {"x": ca.veccat(S, U), "f": ca.sumsqr(U), "g": ca.vertcat(*rows)}
+    labels = [f"{state}[{k}]" for k in range(N + 1) for state in ("position", "speed")]
+    labels += [f"u[{k}]" for k in range(N)]
     goal = np.zeros(nlp["g"].numel())
-    goal[end] = 3.0
-    least = np.concatenate((np.full(end + 2, -INF), np.full(N, -1.0)))
-    most = -least
+    goal[2 * N] = 3.0
+    most = np.concatenate((np.full(2 * N + 2, INF), np.full(N, 1.0)))
     if not first:
-        least[:2] = most[:2] = 0.0  # the first state by its bounds instead of by rows
-    call = {"x0": 0, "lbx": least, "ubx": most, "lbg": goal, "ubg": goal}
-    conflict = conflict_of(nlp, call, variable_names=state_names(N))
-    assert {f"g[{end}]", f"g[{end + 1}]"} <= names(conflict, 0)
+        most[:2] = 0.0  # the first state by its bounds instead of by rows
+    call = {"x0": 0, "lbx": -most, "ubx": most, "lbg": goal, "ubg": goal}
+    conflict = conflict_of(nlp, call, variable_names=labels)
+    assert {"g[40]", "g[41]"} <= names(conflict, 0)
     assert {"u[0]", "u[1]"} <= names(conflict, 1)
     assert {"u[18]", "u[19]"} <= names(conflict, -1)
     assert first or {"position[0]", "speed[0]"} <= names(conflict, 0)
