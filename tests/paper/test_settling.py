@@ -83,13 +83,6 @@ def test_stationarity_is_with_the_papers_dual() -> None:
             assert series[t] == pytest.approx(expected, rel=1e-9)
 
 
-def test_run_without_crossing_ends_at_200() -> None:
-    paper_run = run_method(METHODS["eg"], make_instance(5, 0), follow=True)
-    assert (paper_run.steps, paper_run.stop) == (200, "ITERATION_LIMIT")
-    assert np.isnan(paper_run.longest)
-    assert not paper_run.arrives
-
-
 def test_failed_computation_is_told_in_its_cell() -> None:
     broken = PaperMethod("closed-w", "broken", "closed-form", {"margin": "no such margin"})
     failed = run_method(broken, make_instance(2, 0))
@@ -111,6 +104,11 @@ def test_budget_is_told_from_other_ends() -> None:
     assert beyond.errors == pytest.approx(np.full(201, 0.5))  # it never left its start
     assert np.isfinite(beyond.stationarity).all()
     assert not run_method(METHODS["closed-w"], make_instance(5, 3)).over_budget
+    # Nor of a run that crosses nowhere, and is not followed beyond its 200 steps.
+    failing = run_method(METHODS["eg"], make_instance(5, 0), follow=True)
+    assert (failing.steps, failing.stop) == (200, "ITERATION_LIMIT")
+    assert np.isnan(failing.longest)
+    assert not failing.arrives
 
 
 def test_chances_are_hypergeometric() -> None:

@@ -16,19 +16,15 @@ RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})
 
 
 @pytest.fixture
-def cart() -> Model:
+def ocp() -> OptimalControl:
     model = Model("cart")
     place = model.state("place", 2, lower=-1, upper=1)
     force = model.control("force", 2)
     model.rates(place=force)
     model.output("tip", place[0] + 1)
-    return model
-
-
-def problem(model: Model) -> OptimalControl:
     ocp = OptimalControl(model, duration=1.0, intervals=4)
     ocp.initial(place=[0.5, 0])
-    ocp.minimize("effort", integral=ca.sumsqr(model.symbol("force")))
+    ocp.minimize("effort", integral=ca.sumsqr(force))
     return ocp
 
 
@@ -50,14 +46,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_call_is_named(name: str, cart: Model) -> None:
+def test_wrong_call_is_named(name: str, ocp: OptimalControl) -> None:
     with pytest.raises(InputError) as error:
-        WRONG[name](problem(cart))
+        WRONG[name](ocp)
     assert name in str(error.value)
 
 
-def test_export_without_arguments_is_refused(cart: Model, tmp_path: Any):
-    ocp = problem(cart)
+def test_export_without_arguments_is_refused(ocp: OptimalControl, tmp_path: Any):
     for cold in (True, False):
         with pytest.raises(InputError, match=r"ocp\.numbers"):
             ocp.solver.export(tmp_path, "cart", cold=cold)
