@@ -93,19 +93,16 @@ def test_solve_ends_where_rank_is_lost(rule):
     assert stationarity <= 1e-6
 
 
-@pytest.mark.parametrize(
-    ("n", "m", "hit", "residuals", "expected"),
-    [
+def test_verdict_takes_residuals_or_hit():
+    for n, m, hit, residuals, expected in (
         (5, 3, None, (1e-8, 1e-8), True),
         (5, 3, 3, (1.1e-8, 0.0), False),
         (5, 3, 3, (0.0, 1.1e-8), False),
         (5, 3, None, (np.nan, 0.0), False),
         (3, 5, 0, (1.0, 1.0), True),
         (3, 3, None, (0.0, 0.0), False),
-    ],
-)
-def test_verdict_takes_residuals_or_hit(n, m, hit, residuals, expected):
-    assert succeeded(Unit(n, m, 1.0, 1.0, 0), hit, Residuals(*residuals)) is expected
+    ):
+        assert succeeded(Unit(n, m, 1.0, 1.0, 0), hit, Residuals(*residuals)) is expected
 
 
 def test_undefined_point_fails_without_residuals(monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 from support.cases.nlp import CASES, OUTPUTS, PEER, solved
 from support.cases.watched import PythonFunction, interrupted_square
 
-from casadi_hybrid import SolveError, StopReason, nlpsol
+from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
 
 ROSENBROCK = CASES["no constraints"][0]
 
@@ -79,6 +79,7 @@ def test_callback_is_called_every_few_steps() -> None:
 
 
 def test_statistics_describe_the_steps() -> None:
+    """The history has the same columns, also without a callback, and of the class Solver."""
     records = list[Any]()
     solver = solved(ROSENBROCK, {"iteration_callback": records.append}, x0=[-1.2, 1])
     lists = solver.stats()["iterations"]
@@ -88,6 +89,13 @@ def test_statistics_describe_the_steps() -> None:
     assert lists["alpha_pr"][0] == lists["alpha_du"][0] == 0
     assert 0 < min(lists["alpha_pr"][1:]) < 1  # Rosenbrock's valley takes shorter steps
     assert max(lists["alpha_pr"]) <= 1
+    keys = {"nu": "mu", "shift": "regularization_size", "complementarity": "compl", "f": "obj"}
+    keys |= {"feasibility": "inf_pr", "stationarity": "inf_du", "t": "iter"}
+    alone = solved(ROSENBROCK, x0=[-1.2, 1]).result
+    whole = Solver({**ROSENBROCK}).solve([-1.2, 1], history=True)
+    for history in (solver.result.history, alone.history, whole.history):
+        assert all(getattr(history, name).tolist() == lists[key] for name, key in keys.items())
+    assert whole.history.lam_x.shape == whole.history.x.shape
 
 
 def raises(error: BaseException, at: int = 3) -> Callable[[Any], None]:

@@ -229,12 +229,6 @@ def test_falling_objective_is_told_at_a_limit() -> None:
     assert fall(solved(f, g, call, max_iter=2)) is fall(solved(ca.sumsqr(X), g, call)) is None
 
 
-def test_objective_is_told_where_known() -> None:
-    assert "f(x) = 0.125" in solved(ca.sumsqr(X) + 0.125, NO_ROW, {"x0": 1}).explain()
-    assert "f(x) = 2.5" in solved(X[0], NO_ROW, {"x0": 2.5}, max_iter=0).explain()
-    assert "f(x)" not in solved(ca.log(X[0]), NO_ROW, {"x0": -1}).explain()
-
-
 def test_bad_scales_are_named() -> None:
     f = ca.sumsqr(X[:2] - 1) + 1e-8 * X[2]
     g = ca.vertcat(1e7 * X[0] + X[2], X[1] + 1e-3 * X[2] ** 2, 1e-9 * X[0])

@@ -109,23 +109,6 @@ def test_active_bounds_follow_the_iterates(ball: Problem, tmp_path: Path) -> Non
     assert pages[0] == pages[1]
 
 
-def test_course_equals_the_statistics() -> None:
-    """By either engine, in C and in Python, and with the iterates x."""
-    saddle = {"x": X, "f": -ca.sumsqr(X) + X[0] * X[1], "g": ca.sumsqr(X)}
-    keys = {"nu": "mu", "shift": "regularization_size", "complementarity": "compl"}
-    keys |= {"feasibility": "inf_pr", "stationarity": "inf_du", "f": "obj", "t": "iter"}
-    for options in ({}, {"iteration_callback": lambda record: None}):
-        solver = solved(saddle, options, x0=[0.5, 0.2, 0.1], ubg=1)
-        listed, course = solver.stats()["iterations"], solver.result.history
-        assert all(getattr(course, name).tolist() == listed[key] for name, key in keys.items())
-        assert (course.shift > 0).any()
-    whole = Solver({**saddle}).solve([0.5, 0.2, 0.1], ubg=1, history=True).history
-    steps = whole.t.astype(int)
-    for name in ("nu", "shift", "complementarity"):
-        np.testing.assert_array_equal(getattr(course, name)[steps], getattr(whole, name))
-    assert whole.lam_x.shape == whole.x.shape
-
-
 def test_names_are_escaped(tmp_path: Path) -> None:
     y = ca.SX.sym("y", 3)
     names = ["<script>alert(1)</script>", "a&b\"'\x00\n\u202e", "ü" * 500, "]]>--><b>", "&lt;"]
