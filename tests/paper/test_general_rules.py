@@ -32,7 +32,6 @@ CANCELLATIONS = {
     "partial 1": rules.PartialCancellation(1.0),
 }
 WHITENED = rules.WhitenedRule(replace(rules.WhitenedRule().inner, M_max=FREE))
-METRICS = ["identity", "gram", "fixed"]
 
 
 class Model(NamedTuple):
@@ -94,10 +93,12 @@ deltas = st.sampled_from([0.02, 0.35, 3.0])
 names = st.sampled_from(sorted(CANCELLATIONS))
 
 
-def metric_of(name: str, m: int) -> Any:
+def fixed_metric(m: int) -> Any:
     G = np.random.default_rng(m).normal(size=(m, m))
-    fixed = rules.FixedMetric(G @ G.T / m + 0.2 * np.eye(m))
-    return {"identity": rules.IdentityMetric(), "gram": rules.GramMetric(), "fixed": fixed}[name]
+    return rules.FixedMetric(G @ G.T / m + 0.2 * np.eye(m))
+
+
+METRICS = [lambda m: rules.IdentityMetric(), lambda m: rules.GramMetric(), fixed_metric]
 
 
 @given(models, deltas, names, st.sampled_from(METRICS), st.booleans())
@@ -105,7 +106,7 @@ def test_target_curvature_is_reached(model, delta, name, metric, optimistic):
     """A_M ⪰ min(δ, ½λ_min(H_zz)) I whenever H_zz ≻ 0."""
     rule = DesignRule(
         CANCELLATIONS[name],
-        metric=metric_of(metric, len(model.B)),
+        metric=metric(len(model.B)),
         strength=rules.TargetCurvature(delta),
         split=rules.PureOptimistic() if optimistic else rules.PureAugmented(),
         M_max=FREE,
@@ -123,7 +124,7 @@ def test_less_strength_misses_the_target(model: Model, delta: float) -> None:
     """The bound is met with equality on range(Bᵀ), for the rule's own α."""
     local = LocalModel(model.H, model.B)
     for metric in METRICS:
-        R = metric_of(metric, len(model.B)).matrix(local)
+        R = metric(len(model.B)).matrix(local)
         C, deficit = rules.FullCancellation().cancel(local, delta)
         alpha = rules.TargetCurvature(delta).alpha(local, R, deficit)
         for part in (1.0, 0.9):

@@ -156,9 +156,9 @@ def test_solve_without_a_design_ends(scale: float, M_max: float) -> None:
     assert result.x.tolist() == [0.5, 0.3]
 
 
-@pytest.mark.parametrize("size", [0.0, 1e155])
-def test_extreme_jacobian_has_finite_steps_or_none(size: float) -> None:
+def test_extreme_jacobian_has_finite_steps_or_none() -> None:
     rule = DesignRule(cancellation=NoCancellation(), strength=GivenStrength(1.0))
-    with contextlib.suppress(DesignError):
-        design = rule.decide(at(np.eye(1), np.full((2, 1), size)), 0)
-        assert np.isfinite([design.eta_x, design.eta_d]).all()
+    for size in (0.0, 1e155):
+        with contextlib.suppress(DesignError):
+            design = rule.decide(at(np.eye(1), np.full((2, 1), size)), 0)
+            assert np.isfinite([design.eta_x, design.eta_d]).all()
