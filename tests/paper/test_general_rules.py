@@ -70,16 +70,10 @@ def random_model(seed: int, n: int, m: int, r: int, condition: float, kernel: fl
     return Model(H, B, Y, Z)
 
 
-def shapes_of(least: int) -> Any:
-    """(n, m, rank) with n ≥ least, and rank < n where least is two."""
-    return st.tuples(st.integers(least, 5), st.integers(1, 6)).flatmap(
-        lambda s: st.tuples(
-            st.just(s[0]), st.just(s[1]), st.integers(1, min(s[0] + 1 - least, s[1]))
-        )
-    )
-
-
-shapes, wide = shapes_of(1), shapes_of(2)
+# (n, m, rank of B), and with a kernel of B.
+numbers = st.tuples(st.integers(1, 5), st.integers(1, 6), st.integers(1, 5))
+shapes = numbers.map(lambda s: (s[0], s[1], min(s)))
+wide = numbers.map(lambda s: (s[0] + 1, s[1], min(s)))
 seeds = st.integers(0, 100_000)
 conditions = st.sampled_from([1.0, 10.0, 300.0])
 models = st.builds(

@@ -9,17 +9,10 @@ import pytest
 from scipy.stats import hypergeom
 from support.cases.paper_runs import KEYS, every_run, run
 
-from casadi_hybrid.paper.experiment import CONDITIONS, experiment, make_instance
+from casadi_hybrid.paper.experiment import CONDITIONS, experiment, make_instance, tables
 from casadi_hybrid.paper.experiment import reproduce as reproduction
 from casadi_hybrid.paper.experiment.experiment import ALL_METHODS, PaperMethod, Run, run_method
 from casadi_hybrid.paper.experiment.fitted import SEEDS, fitted_constants, printed_constants
-from casadi_hybrid.paper.experiment.tables import (
-    cell_of,
-    count_chance,
-    median_chance,
-    summarize,
-    text_tables,
-)
 from casadi_hybrid.paper.experiment.verdicts import verdicts
 from casadi_hybrid.solver.solver import Solver
 
@@ -36,7 +29,7 @@ def test_settling_is_read_off_the_trajectory() -> None:
     assert [r.at_end for r in group] == [False, True, True, False]
     assert [r.stays for r in group] == [False, False, True, False]
     assert [r.arrives for r in group] == [True, False, True, False]
-    cell = cell_of([replace(r, seed=seed) for seed, r in enumerate((*group, run()))])
+    cell = tables.cell_of([replace(r, seed=seed) for seed, r in enumerate((*group, run()))])
     assert (cell.runs, cell.successes, cell.below_at_200, cell.never_left) == (5, 4, 2, 1)
     assert (cell.followed, cell.below_at_1500, len(cell.over_budget)) == (3, 2, 1)
 
@@ -89,8 +82,8 @@ def test_failed_computation_is_told_in_its_cell() -> None:
     failed = run_method(broken, make_instance(2, 0))
     assert "margin" in failed.failure
     runs = [r for r in every_run({}) if (r.method, r.condition, r.seed) != ("closed-w", 8.0, 0)]
-    summary = summarize([*runs, replace(failed, condition=8.0)], SEEDS)
-    assert text_tables(summary, compare=True).count("FAILS") == 7  # tables with closed-w
+    summary = tables.summarize([*runs, replace(failed, condition=8.0)], SEEDS)
+    assert tables.text_tables(summary, compare=True).count("FAILS") == 7  # tables with closed-w
     failing = [row for row in verdicts(summary, {}) if row.here.outcome == "FAILS"]
     assert {"OGDA", "Pure", "‖C_c"} & {row.statement[:4] for row in failing} == set()
     assert len(failing) >= 5
@@ -116,9 +109,9 @@ def test_chances_are_hypergeometric() -> None:
     for successes, says in ((40, 0), (40, 4), (3, 2), (0, 0)):
         chances = hypergeom(45, successes, 5).pmf(range(6))
         expected = chances[chances <= chances[says] * (1 + 1e-9)].sum()
-        assert count_chance(says, successes, 45) == pytest.approx(expected, abs=1e-12)
-    assert median_chance(50.0, [50.0] * 9) == 1.0
-    assert median_chance(90.0, [50.0] * 9) == 0.0
+        assert tables.count_chance(says, successes, 45) == pytest.approx(expected, abs=1e-12)
+    assert tables.median_chance(50.0, [50.0] * 9) == 1.0
+    assert tables.median_chance(90.0, [50.0] * 9) == 0.0
 
 
 def test_population_excludes_the_fitted_seeds(monkeypatch) -> None:

@@ -267,6 +267,9 @@ def lines(ax) -> dict[str, np.ndarray]:
     return {label: values for label, values in curves.items() if not label.startswith("_")}
 
 
+ENDED = ("closed-w", 0)  # by the norm budget, of the runs of figures
+
+
 def figure_runs(seeds: int) -> list:
     """Crossing at 10, 15, … by seed; the first of the closed form's is ended by the budget."""
     return [
@@ -274,9 +277,6 @@ def figure_runs(seeds: int) -> list:
         for key in KEYS
         for seed in range(seeds)
     ]
-
-
-ENDED = ("closed-w", 0)
 
 
 def test_trajectories_are_medians_of_live_runs() -> None:

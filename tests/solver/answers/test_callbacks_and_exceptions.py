@@ -22,25 +22,21 @@ class Counts(ca.Callback):
 
     def __init__(self, n: int, m: int, act: Any = lambda _: 0.0, p: int = 0) -> None:
         ca.Callback.__init__(self)
-        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
+        self.sizes = (n, 1, m, n, m, p)  # of x, f, g, lam_x, lam_g, lam_p
         self.act, self.seen = act, []
         self.construct("counts", {})
 
     def get_n_in(self) -> int:
-        return 6
+        return len(self.sizes)
 
     def get_n_out(self) -> int:
         return 1
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        size = self.sizes[ca.nlpsol_out(i)]
-        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
-
-    def get_name_in(self, i: int) -> str:
-        return str(ca.nlpsol_out(i))
+        return ca.Sparsity.dense(self.sizes[i], 1) if self.sizes[i] else ca.Sparsity(0, 0)
 
     def eval(self, arguments: Any) -> Any:
-        self.seen.append([one.full().ravel() for one in arguments])
+        self.seen.append([argument.full().ravel() for argument in arguments])
         return [self.act(len(self.seen))]
 
 

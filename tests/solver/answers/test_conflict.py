@@ -111,19 +111,6 @@ def test_moves_are_limited_to_the_size_of_x() -> None:
     assert conflict.irreducible
 
 
-def test_sparse_derivatives_have_a_conflict_too() -> None:
-    n = 200
-    x = ca.SX.sym("x", n)
-    nlp = {"x": x, "f": ca.sumsqr(x), "g": x[1:] - x[:-1]}
-    least = np.full(n, -INF)
-    least[-1] = 150.0
-    most = np.full(n, INF)
-    most[0] = 0.0
-    conflict = conflict_of(nlp, {"lbg": -INF, "ubg": 0.5, "lbx": least, "ubx": most})
-    assert len(conflict.members) == n + 1
-    assert "x[199]" in names(conflict, -1)
-
-
 def test_unfinished_solve_names_no_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "linprog", lambda *args, **options: pytest.fail("searched"))
     nlp = {"x": X, "f": ca.sumsqr(X), "g": ca.sum1(X)}

@@ -59,13 +59,11 @@ def test_export_without_arguments_is_refused(ocp: OptimalControl, tmp_path: Any)
     assert not list(tmp_path.iterdir())
 
 
-NEIGHBOUR = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"
-FILE = "def problem():\n    from {} import nlp\n    return nlp, {{'x0': 0}}\nprint('read')\n"
-
-
 def test_neighbour_of_a_file_is_imported(tmp_path, capsys):
-    (tmp_path / "beside_verify.py").write_text(NEIGHBOUR)
-    (tmp_path / "own.py").write_text(FILE.format("beside_verify"))
+    nlp = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"
+    problem = "def problem():\n    from beside_verify import nlp\n    return nlp, {'x0': 0}\n"
+    (tmp_path / "beside_verify.py").write_text(nlp)
+    (tmp_path / "own.py").write_text(f"{problem}print('read')\n")
     place = str(tmp_path / "own.py")
     assert main(["verify", place, "--json", "--no-ipopt"]) == 0
     out, err = capsys.readouterr()

@@ -130,14 +130,14 @@ def test_large_gradients_excuse_no_residual():
     assert float(ca.norm_inf(left)) <= 1e-6
 
 
-STARTS = [
-    (89, [-0.14774, -1.24009, 0.17804]),  # the third step for f leads out of the basin
-    (91, [0.67502296, -0.04464087, 0.60343027, -0.26680068, 0.36064096]),
-    (91, [0.81749110, 0.23682039, 0.24241424, 2.55803302, -0.26479018]),
-]
-
-
-@pytest.mark.parametrize(("number", "x0"), STARTS)
+@pytest.mark.parametrize(
+    ("number", "x0"),
+    [
+        (89, [-0.14774, -1.24009, 0.17804]),  # the third step for f leads out of the basin
+        (91, [0.67502296, -0.04464087, 0.60343027, -0.26680068, 0.36064096]),
+        (91, [0.81749110, 0.23682039, 0.24241424, 2.55803302, -0.26479018]),
+    ],
+)
 def test_root_search_leaves_minimum_of_violation(number, x0):
     """Both problems are flat almost everywhere but next to their few feasible points."""
     nlp, call = hock_schittkowski(number)

@@ -77,9 +77,7 @@ def read(result: Any, folder: Path) -> Page:
     return page
 
 
-@pytest.fixture(scope="module")
-def ball() -> Problem:
-    return Problem(x=X, f=NLP["f"], g={"ball": (None, ca.sumsqr(X), 1)}, lbx=0.1, name="ball")
+BALL = Problem(x=X, f=NLP["f"], g={"ball": (None, ca.sumsqr(X), 1)}, lbx=0.1, name="ball")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -98,8 +96,8 @@ def test_every_method_has_a_page(method: str, tmp_path: Path) -> None:
         assert options in " ".join(page.cells)
 
 
-def test_active_bounds_follow_the_iterates(ball: Problem, tmp_path: Path) -> None:
-    result = Solver(ball).solve([1, 1, 1], history=True)
+def test_active_bounds_follow_the_iterates(tmp_path: Path) -> None:
+    result = Solver(BALL).solve([1, 1, 1], history=True)
     names, sides = active_bounds(result, result.history)
     assert set(names) <= {"ball", "x_0", "x_1", "x_2"}
     at_end = {name: side for name, side in zip(names, sides[:, -1], strict=True) if side}
@@ -154,8 +152,8 @@ def test_large_problem_has_a_small_page(tmp_path: Path) -> None:
     assert shown == sorted(np.argsort(-np.abs(result.lam_x), kind="stable")[:SHOWN])
 
 
-def test_bad_path_or_missing_jinja2_is_refused(ball, tmp_path, monkeypatch):
-    result = Solver(ball).solve([1, 1, 1])
+def test_bad_path_or_missing_jinja2_is_refused(tmp_path, monkeypatch):
+    result = Solver(BALL).solve([1, 1, 1])
     (tmp_path / "folder.html").mkdir()
     paths = ["page.pdf", "page", "folder.html", "none/page.html"]
     for path in (3, b"page.html", *(tmp_path / name for name in paths)):

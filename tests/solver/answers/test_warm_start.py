@@ -102,10 +102,10 @@ def test_wrong_warm_start_is_refused() -> None:
             solver(**call, warm_start=wrong)
 
 
-ROWS = {"twice": [[1], [1]], "2": [[1], [2]], "3": [[1], [3]], "sum": [[1, 0], [0, 1], [1, -2]]}
+ROWS = [[[1], [1]], [[1], [2]], [[1], [3]], [[1, 0], [0, 1], [1, -2]]]
 
 
-@pytest.mark.parametrize("multiples", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("multiples", ROWS, ids=str)
 def test_dependent_rows_keep_least_multipliers(multiples: list[list[float]]) -> None:
     """min ‖y − a‖² s.t. rows A y = b, several times: y = a − Aᵀμ, 2μ = Mᵀλ."""
     M = np.array(multiples)
