@@ -19,7 +19,6 @@ from casadi_hybrid.paper.study.tables import Block, summarize
 from casadi_hybrid.paper.study.trial import succeeded
 from casadi_hybrid.problem.oracle import Oracle
 from casadi_hybrid.problem.point.residuals import Residuals
-from casadi_hybrid.solver.methods import METHODS
 
 PLAN = Plan(shapes=((3, 5), (5, 3)), conditions=(1.0, 1e3), radii=(1.0,), seeds=2)
 SETTINGS = Settings(("auto", "closed-form"), budget=30)
@@ -285,4 +284,3 @@ def test_command_has_the_defaults_of_the_plan(monkeypatch):
     monkeypatch.setattr("casadi_hybrid.paper.study.run_study", run)
     assert main(["study"]) == 130
     assert asked == [(Plan(), Settings())]
-    assert set(Settings().rules) <= set(METHODS)

@@ -11,7 +11,6 @@ from support.judges.kkt import Judge
 from support.problems.published import HS
 
 from casadi_hybrid import InputError, Problem, Result, Solver, nlpsol
-from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 
 # Bounds of every kind, equations, many variables; each solved well within its tolerance.
 CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
@@ -189,7 +188,7 @@ def test_slow_first_steps_are_followed() -> None:
     assert max(stats["iterations"]["mu"]) < 1e-5
 
 
-def jumped(radius: float) -> NlpSolver:
+def jumped(radius: float):
     """From the solution on the unit circle, with its multipliers, to that on another circle."""
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     waves = ca.cos(4 * x[0]) + 0.1 * (x[1] - 1) ** 2
