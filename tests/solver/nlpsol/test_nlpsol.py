@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.cases.nlp import CASES, OUTPUTS, PEER, solved
 from support.judges.kkt import Judge, numbers
+from support.problems.published import HS
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.solver.options.options import NlpOptions
