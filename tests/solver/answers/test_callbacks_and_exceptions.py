@@ -110,8 +110,7 @@ def test_exception_of_a_callback_keeps_the_point() -> None:
     assert caught.value is error
     assert solver.result.stop is StopReason.STOPPED_BY_USER
     assert solver.stats()["iter_count"] == 3
-    assert np.isfinite(solver.result.f)
-    assert solver.result.f < 24.2
+    assert -np.inf < solver.result.f < 24.2
     # From a ca.Callback too, which CasADi would make a text of.
     as_casadi = Counts(2, 0, lambda count: 0 * (1 / (count - 3)))
     solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": as_casadi})

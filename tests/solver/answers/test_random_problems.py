@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from support.cases.equivalent_nlp import FORMS, rewritten
 from support.cases.nlp import OUTPUTS
 from support.cases.random_nlp import ROWS, VARIABLES, Answer, Random, planted
 from support.judges.kkt import INF, Judge, numbers
 
 from casadi_hybrid import nlpsol
+from casadi_hybrid.utils import arrays as helpers
 
 # Tighter than the defaults: what the scales of a form multiply is still small.
 TIGHT = {"tol": 1e-10, "residual_tol": 1e-7}
@@ -248,3 +250,18 @@ def test_row_multipliers_leave_the_least_slope(curvature: float) -> None:
     rng = np.random.default_rng(1)
     runs = [(rng.normal(size=12), curvature * rng.uniform(size=12)) for _ in range(8)]
     assert set().union(*(moved_multipliers(c, h, rng) for c, h in runs)) == {-1, 0, 1}
+
+
+@given(arrays(float, st.integers(0, 20), elements=st.floats(width=64)), st.sampled_from([1, 2, -1]))
+def test_helpers_for_arrays_agree_with_numpy(v: np.ndarray, step: int) -> None:
+    v = v[::step]
+    v.setflags(write=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.testing.assert_equal(helpers.largest(v), float(np.abs(v).max(initial=0.0)))
+    assert helpers.all_finite(v) == np.isfinite(v).all()
+    assert helpers.anywhere(v > 0.0) == (v > 0.0).any()
+    assert helpers.address(v) == v.ctypes.data
+    keys = np.argsort(v) // 3
+    expected = np.unique(keys, return_inverse=True)
+    for values, reference in zip(helpers.distinct(keys), expected, strict=True):
+        np.testing.assert_array_equal(values, reference)
