@@ -13,34 +13,19 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Derivatives, DesignError, InputError, Problem, Solver
-from casadi_hybrid.paper import claims
+from casadi_hybrid.paper import claims, rules
 from casadi_hybrid.paper.claims import design, spectra, suite, trajectories
 from casadi_hybrid.paper.claims.claim import attempted
 from casadi_hybrid.paper.experiment import make_instance
 from casadi_hybrid.paper.iterations import Hybrid
-from casadi_hybrid.paper.rules import (
-    ClippedSplit,
-    DesignRule,
-    LocalModel,
-    OptimalSplit,
-    StepRule,
-    least_restriction,
-)
+from casadi_hybrid.paper.rules import DesignRule, LocalModel
 
-KAPPA = StepRule()
-
-
-@pytest.mark.parametrize(("n", "m", "seed"), [(3, 5, 7), (5, 3, 7)])
-def test_claims_on_the_rule_hold(n: int, m: int, seed: int) -> None:
-    found = list(suite.check_designs(n, m, 3, seed))
-    assert len(found) == (6 if n <= m else 3)
-    assert not [str(claim) for claim in found if not claim.held]
+KAPPA = rules.StepRule()
 
 
 def test_claims_need_their_hypotheses() -> None:
     """A kernel of B: θ does not balance, and the closed form is not the optimum of (P)."""
-    balance = dict(design.theta_balances(5, 3, 4).deviations)
-    assert balance["balance"] > 0.1
+    assert dict(design.theta_balances(5, 3, 4).deviations)["balance"] > 0.1
     assert not design.optimal_split(5, 3, 4).held
 
 
@@ -61,45 +46,36 @@ def test_augmented_method_descends_its_lagrangian(n: int, m: int) -> None:
     rng = np.random.default_rng((n, m))
     setup = suite.setup_of(make_instance(2, 1, n=n, m=m), rng, 25)
     M = suite.random_correction(m, rng)
-    same = [trajectories.descent_ascent(setup, C) for C in (M, M + M.T)]
-    assert all(claim.held for claim in same)
+    assert all(trajectories.descent_ascent(setup, C).held for C in (M, M + M.T))
     assert trajectories.unsymmetrized(setup, M).held
     x, _ = trajectories.gradient_run(setup, M)
     assert np.abs(x[-1] - x[0]).max() > 0.05
 
-
-def test_varying_steps_are_refused() -> None:
-    setup = suite.setup_of(make_instance(2, 1), np.random.default_rng(0), 10)
-    with pytest.raises(InputError, match="function of t"):
-        trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), np.eye(5))
+    with pytest.raises(InputError, match="η_x"):
+        trajectories.descent_ascent(replace(setup, eta_x=lambda t: 0.03), M)
 
 
 def test_raising_claim_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    def cancellation_norm(*given: Any) -> Any:
-        raise DesignError("the reason")
+    """An interrupt is no failing claim."""
 
-    monkeypatch.setattr(design, "cancellation_norm", cancellation_norm)
+    def raising(error: BaseException) -> Any:
+        def cancellation_norm(*args: Any) -> Any:
+            raise error
+
+        return cancellation_norm
+
+    monkeypatch.setattr(design, "cancellation_norm", raising(DesignError("the reason")))
     checked = list(suite.check_designs(3, 5, 1))
     (failed,) = [claim for claim in checked if not claim.held]
     assert len(checked) == 6
-    assert failed.name == "cancellation norm"
     assert "DesignError: the reason" in str(failed)
-    assert claims.table(checked).endswith("5 of 6 hold")
+    assert str(failed) in claims.table(checked)
     record = json.loads(json.dumps(failed.to_dict(), allow_nan=False))
     assert record["held"] is False
     assert record["deviations"] == {"failed": None}
     assert "DesignError" in record["detail"]
-
-
-def test_interrupt_is_no_failing_claim() -> None:
-    def interrupted() -> Any:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        attempted(interrupted)
-
-
-# --- problem (P) ------------------------------------------------------------------------------
+        attempted(raising(KeyboardInterrupt()))
 
 
 def restriction(model: LocalModel, M: Any, C: Any) -> float:
@@ -115,7 +91,7 @@ def test_no_split_beats_the_optimum(n: int, m: int) -> None:
     rng = np.random.default_rng((n, m, 7))
     for case in design.local_cases(n, m, 3, 5):
         M = case.design().M
-        best, least = least_restriction(case.model, M, KAPPA)
+        best, least = rules.least_restriction(case.model, M, KAPPA)
         assert least <= restriction(case.model, M, best) <= least * (1 + 2e-5)
         for size in (1.0, 0.1, 1e-2, 1e-3):
             for _ in range(20):
@@ -131,18 +107,18 @@ def test_optimum_of_a_diagonal_case() -> None:
     """
     a = np.array([3.0, 1.0, 0.5])
     model = LocalModel(np.zeros((3, 3)), np.eye(3))
-    best, least = least_restriction(model, np.diag(a), KAPPA)
+    best, least = rules.least_restriction(model, np.diag(a), KAPPA)
     assert least == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
     assert restriction(model, np.diag(a), best) == pytest.approx(a[0] / (0.08 + 1.6), rel=2e-5)
-    assert not least_restriction(model, np.zeros((3, 3)), KAPPA)[0].any()
+    assert not rules.least_restriction(model, np.zeros((3, 3)), KAPPA)[0].any()
     with pytest.raises(DesignError, match="zero"):
-        least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
+        rules.least_restriction(LocalModel(np.eye(2), np.zeros((1, 2))), np.eye(1), KAPPA)
 
 
 def test_splits_of_problem_p_keep_the_rule() -> None:
     """C_aug + C_opt = M, S1–S3 hold, and the steps are longer than the closed form's."""
     for case in design.local_cases(3, 5, 3):
-        closed, clipped, best = map(case.design, (None, ClippedSplit(), OptimalSplit()))
+        closed, clipped, best = map(case.design, (None, rules.ClippedSplit(), rules.OptimalSplit()))
         for d in (clipped, best):
             assert pytest.approx(closed.M) == d.M
             kept = np.linalg.norm(case.model.B.T @ d.C_aug @ case.model.B + case.model.H, 2)
@@ -167,40 +143,36 @@ def least_squares(third: bool) -> Problem:
 
 @pytest.mark.parametrize("method", ["closed-form", "matrix-lookahead"])
 def test_each_hessian_leads_to_the_solution(method: str) -> None:
-    x0 = [0.7, 0.5, 0.1]
-    found = {}
+    runs = []
     for hessian in ("exact", "gauss-newton", "limited-memory"):
         problem = least_squares(method == "closed-form").with_derivatives(Derivatives(hessian))
-        found[hessian] = run = Solver(problem, method).solve(x0)
-        assert run.success, str(run)
-        assert run.hessian == hessian
-        assert (run.evaluations["second"] == 0) == (hessian == "limited-memory")
-    for run in found.values():
-        assert run.x == pytest.approx(found["exact"].x, abs=1e-6)
-    assert len({run.iterations for run in found.values()}) > 1
+        runs.append(Solver(problem, method).solve([0.7, 0.5, 0.1]))
+        assert runs[-1].success, str(runs[-1])
+        assert runs[-1].hessian == hessian
+        assert (runs[-1].evaluations["second"] == 0) == (hessian == "limited-memory")
+        assert runs[-1].x == pytest.approx(runs[0].x, abs=1e-6)
+    assert len({run.iterations for run in runs}) > 1
 
 
 def test_rule_sees_the_requested_hessian() -> None:
     """Gauss–Newton's is Σ∇F∇Fᵀ; the learned one comes to the exact one after n steps."""
-    seen: dict[str, list[Any]] = {}
 
-    class Watching:
-        needs_hessian = True
+    def points(hessian: str) -> list[Any]:
+        seen: list[Any] = []
 
-        def __init__(self, name: str) -> None:
-            self.seen = seen[name] = []
-
-        def decide(self, at: Any, t: int) -> Any:
-            self.seen.append(at)
+        def schedule(at: Any, t: int) -> Any:
+            seen.append(at)
             return DesignRule(kernel_floor=0.5).decide(at, t)
 
-    for hessian in ("gauss-newton", "limited-memory"):
         problem = least_squares(False).with_derivatives(Derivatives(hessian))
-        Solver(problem, Hybrid(Watching(hessian)), max_iter=12).solve([0.7, 0.5, 0.1])
-    first = seen["gauss-newton"][0]
+        rule = rules.ScheduleRule(schedule, needs_hessian=True)
+        Solver(problem, Hybrid(rule), max_iter=12).solve([0.7, 0.5, 0.1])
+        return seen
+
+    first, *_ = points("gauss-newton")
     a, _, c = first.x
     J = np.array([[2 * a, 0, 0], [0, 1, np.cos(c)], [-0.5, 0, 1]])
     assert first.hessian == pytest.approx(J.T @ J)
-    learned = seen["limited-memory"]
-    assert learned[0].hessian == pytest.approx(np.eye(3))
-    assert np.abs(learned[-1].hessian - np.eye(3)).max() > 0.1
+    unknown, *_, learned = points("limited-memory")
+    assert unknown.hessian == pytest.approx(np.eye(3))
+    assert np.abs(learned.hessian - np.eye(3)).max() > 0.1

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any
 
-import casadi as ca
 import numpy as np
 import pytest
 from scipy.linalg import null_space
@@ -15,7 +14,13 @@ from casadi_hybrid.paper.experiment import CONDITIONS, Instance, make_instance
 from casadi_hybrid.paper.experiment.generator import FITTED
 from casadi_hybrid.problem.oracle import Oracle
 
-SHAPES = [(3, 5), (3, 3), (3, 2), (1, 1), (1, 3), (2, 1), (2, 4), (4, 2), (5, 5), (7, 3), (6, 9)]
+# n, m and the condition number: the paper's shape at all levels, others at two.
+SHAPES = [(3, 5, condition) for condition in (*CONDITIONS, 1.5, 1e4)]
+SHAPES += [
+    (n, m, condition)
+    for n, m in ((3, 3), (3, 2), (1, 1), (1, 3), (2, 1), (2, 4), (4, 2), (5, 5), (7, 3), (6, 9))
+    for condition in (1, 5)
+]
 
 
 @cache
@@ -24,17 +29,20 @@ def made(condition: float, seed: int, n: int = 3, m: int = 5) -> tuple[Instance,
     return instance, Oracle(instance.problem.functions, np.zeros(0))
 
 
-@pytest.mark.parametrize("condition", [*CONDITIONS, 1.5, 1e4])
-@pytest.mark.parametrize("seed", [0, 4])
-def test_constructed_point_is_a_kkt_point(condition: float, seed: int) -> None:
+@pytest.mark.parametrize(("n", "m", "condition"), SHAPES)
+def test_constructed_point_is_a_kkt_point(n: int, m: int, condition: float) -> None:
     """h(x*) = 0, J_h(x*) = B*, ∇f(x*) + B*ᵀμ* = 0 and cond(B*) = κ exactly."""
-    instance, oracle = made(condition, seed)
+    instance, oracle = made(condition, 2, n, m)
+    assert (instance.problem.n, instance.problem.m) == (n, m)
     at = oracle.second(instance.x_star, instance.multipliers_star)
     assert np.abs(at.h).max() < 1e-15
     assert pytest.approx(instance.B_star, abs=1e-15) == at.B
-    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() < 1e-14
-    sigma = np.linalg.svd(instance.B_star, compute_uv=False)
-    assert sigma == pytest.approx([1, condition**-0.5, 1 / condition])
+    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() < 1e-13
+    sigma = np.linalg.svd(at.B, compute_uv=False)
+    assert sigma == pytest.approx(condition ** -np.linspace(0, 1, min(n, m)))
+    if m < n:  # x* is a strict minimizer: curvature on ker B* is positive
+        Z = null_space(at.B)
+        assert np.linalg.eigvalsh(Z.T @ at.hessian @ Z)[0] >= 0.5 - 1e-12
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
@@ -82,56 +90,21 @@ def test_f_has_the_papers_form(seed: int) -> None:
     assert np.linalg.eigvalsh(H0) == pytest.approx([-1.5, -0.5, 1.0])
 
 
-@pytest.mark.parametrize(("n", "m"), SHAPES)
-@pytest.mark.parametrize("condition", [1, 5])
-def test_other_shapes_have_kkt_points(n: int, m: int, condition: float) -> None:
-    instance, oracle = made(condition, 2, n, m)
-    assert (instance.problem.n, instance.problem.m) == (n, m)
-    at = oracle.second(instance.x_star, instance.multipliers_star)
-    assert np.abs(at.h).max() < 1e-15
-    assert np.abs(at.gradient + at.B.T @ instance.multipliers_star).max() < 1e-13
-    sigma = np.linalg.svd(at.B, compute_uv=False)
-    assert sigma[0] == pytest.approx(1)
-    if min(n, m) > 1:
-        assert sigma[0] / sigma[min(n, m) - 1] == pytest.approx(condition)
-        ratios = sigma[1:] / sigma[:-1]
-        assert ratios == pytest.approx(ratios[0])
-    if m < n:  # x* is a strict minimizer: curvature on ker B* is positive
-        Z = null_space(at.B)
-        assert np.linalg.eigvalsh(Z.T @ at.hessian @ Z)[0] >= 0.5 - 1e-12
-
-
-def numbers(instance: Instance) -> tuple[Any, ...]:
-    arrays = (instance.x_star, instance.multipliers_star, instance.B_star, instance.x0)
-    point = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
-    return (*(a.tobytes() for a in arrays), point.f, point.h.tobytes())
-
-
 def test_instances_are_repeatable_and_distinct() -> None:
-    instance = make_instance(5, 2)
-    assert "cond=5" in instance.problem.name
-    assert (instance.condition, instance.seed) == (5.0, 2)
-    assert numbers(make_instance(3, 1)) == numbers(make_instance(3, 1))
-    every = {numbers(make_instance(kappa, seed)) for kappa in CONDITIONS for seed in range(5)}
-    assert len(every) == 30
+    def numbers(condition: float, seed: int) -> tuple[Any, ...]:
+        instance = make_instance(condition, seed)
+        assert (instance.condition, instance.seed) == (condition, seed)
+        arrays = (instance.x_star, instance.multipliers_star, instance.B_star, instance.x0)
+        point = Oracle(instance.problem.functions, np.zeros(0)).first(instance.x0)
+        return (*(a.tobytes() for a in arrays), point.f, point.h.tobytes())
+
+    assert numbers(3, 1) == numbers(3, 1)
+    assert len({numbers(kappa, seed) for kappa in CONDITIONS for seed in range(5)}) == 30
 
 
-def test_derivatives_equal_casadis() -> None:
-    problem = make_instance(2, 0).problem
-    lam = ca.SX.sym("lam", 5)
-    hessian = ca.hessian(problem.f + ca.dot(lam, problem.h), problem.x)[0]
-    reference = ca.Function("H", [problem.x, lam], [hessian])
-    rng = np.random.default_rng(3)
-    x, weights = rng.normal(size=3), rng.normal(size=5)
-    at = Oracle(problem.functions, np.zeros(0)).second(x, weights)
-    assert at.hessian == pytest.approx(reference(x, weights).full(), abs=1e-14)
-
-
-WRONG = {"condition": (0.5, -1, np.nan, "2"), "seed": (-1, 0.5), "n": (0, 2.5), "m": (0,)}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_argument_is_named(name: str) -> None:
-    for value in WRONG[name]:
-        with pytest.raises(InputError, match=f"^{name} .*{value!r}"):
-            make_instance(**{"condition": 2, "seed": 0, name: value})
+def test_wrong_argument_is_named() -> None:
+    wrong = {"condition": (0.5, -1, np.nan, "2"), "seed": (-1, 0.5), "n": (0, 2.5), "m": (0,)}
+    for name, values in wrong.items():
+        for value in values:
+            with pytest.raises(InputError, match=f"^{name} .*{value!r}"):
+                make_instance(**{"condition": 2, "seed": 0, name: value})

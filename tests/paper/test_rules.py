@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from support.cases.rule_parts import GivenStrength, NoCancellation, at
 
 from casadi_hybrid import DesignError, PointStatus, Problem, Solver, StopReason
-from casadi_hybrid.paper.rules import (
-    ClosedFormSplit,
-    DesignRule,
-    FixedMetric,
-    GivenSplit,
-    GridSplit,
-    IdentityMetric,
-    PureAugmented,
-    PureOptimistic,
-    StepRule,
-)
-from casadi_hybrid.utils.errors import NotAugmentableError
+from casadi_hybrid.paper import rules
+from casadi_hybrid.paper.rules import DesignRule
 
 Array = Any
 norm = np.linalg.norm
@@ -46,8 +36,8 @@ tall = st.tuples(st.integers(1, 4), st.integers(0, 3)).map(lambda s: (s[0], s[0]
 seeds = st.integers(0, 10_000)
 conditions = st.sampled_from([1.0, 2.0, 7.0, 30.0])
 splits = st.sampled_from(
-    [PureAugmented(), PureOptimistic(), ClosedFormSplit(), GridSplit()]
-    + [GivenSplit(theta) for theta in (0.0, 0.25, 1.0)]
+    [rules.PureAugmented(), rules.PureOptimistic(), rules.ClosedFormSplit(), rules.GridSplit()]
+    + [rules.GivenSplit(theta) for theta in (0.0, 0.25, 1.0)]
 )
 margins = st.sampled_from(["weighted", "unit"])
 kappas = st.tuples(*[st.sampled_from([0.02, 0.2, 1.0, 8.0])] * 3)
@@ -57,9 +47,9 @@ FREE = 1e12  # a norm budget that no model here meets
 @given(seeds, tall, conditions, splits, margins, kappas, st.booleans())
 def test_every_design_keeps_s1_s2_s3(seed, shape, condition, split, margin, kappa, plain):
     H, B, R = local_model(seed, *shape, condition)
-    metric = IdentityMetric() if plain else FixedMetric(R)
+    metric = rules.IdentityMetric() if plain else rules.FixedMetric(R)
     R = np.eye(len(B)) if plain else R
-    rule = DesignRule(metric=metric, split=split, steps=StepRule(*kappa, margin), M_max=FREE)
+    rule = DesignRule(metric=metric, split=split, steps=rules.StepRule(*kappa, margin), M_max=FREE)
     d = rule.decide(at(H, B), 0)
     kappa_x, kappa_p, kappa_omega = kappa
     near = 1 + 1e-9
@@ -88,24 +78,11 @@ def test_every_design_keeps_s1_s2_s3(seed, shape, condition, split, margin, kapp
         assert (d.a_x, d.a_d) == (1, 1)
 
 
-@given(seeds, tall, conditions, st.sampled_from([0.0, 0.3, 1.0, "closed"]))
-def test_weighted_margin_is_independent_of_strength(seed, shape, condition, theta):
-    H, B, R = local_model(seed, *shape, condition)
-    split = ClosedFormSplit() if theta == "closed" else GivenSplit(theta)
-    metric, margins_found = FixedMetric(R), []
-    for alpha in (0.1, 1.0, 50.0):
-        rule = DesignRule(metric=metric, strength=GivenStrength(alpha), split=split, M_max=FREE)
-        d = rule.decide(at(0 * H, B), 0)  # H = 0: no cancellation error in A_M
-        margins_found.append(min(d.a_x * d.eta_x, d.a_d * d.eta_d))
-        assert d.alpha == alpha
-    assert margins_found == pytest.approx([margins_found[0]] * 3, rel=1e-9)
-
-
 @given(seeds, tall, conditions, kappas, st.booleans())
 def test_closed_form_theta_makes_s1_s3_equal(seed, shape, condition, kappa, plain):
     H, B, R = local_model(seed, *shape, condition)
-    metric = IdentityMetric() if plain else FixedMetric(R)
-    d = DesignRule(metric=metric, steps=StepRule(*kappa), M_max=FREE).decide(at(H, B), 0)
+    metric = rules.IdentityMetric() if plain else rules.FixedMetric(R)
+    d = DesignRule(metric=metric, steps=rules.StepRule(*kappa), M_max=FREE).decide(at(H, B), 0)
     R = np.eye(len(B)) if plain else R
     assert 0 < d.theta < 1
     assert pytest.approx((1 - d.theta) * d.alpha * R, rel=1e-12) == d.C_opt
@@ -122,7 +99,7 @@ def test_closed_form_theta_makes_s1_s3_equal(seed, shape, condition, kappa, plai
 @given(seeds, tall, conditions, margins)
 def test_grid_beats_each_of_its_candidates(seed, shape, condition, margin):
     H, B, _ = local_model(seed, *shape, condition)
-    grid = DesignRule(split=GridSplit(), steps=StepRule(margin=margin), M_max=FREE)
+    grid = DesignRule(split=rules.GridSplit(), steps=rules.StepRule(margin=margin), M_max=FREE)
     best = grid.decide(at(H, B), 0)
     value = min(best.a_x * best.eta_x, best.a_d * best.eta_d)
     base = 0.35 / eig(B.T @ B)[0]
@@ -130,8 +107,8 @@ def test_grid_beats_each_of_its_candidates(seed, shape, condition, margin):
         for theta in np.linspace(0, 1, 11):
             rule = DesignRule(
                 strength=GivenStrength(factor * base),
-                split=GivenSplit(theta),
-                steps=StepRule(margin=margin),
+                split=rules.GivenSplit(theta),
+                steps=rules.StepRule(margin=margin),
                 M_max=FREE,
             )
             one = rule.decide(at(H, B), 0)
@@ -139,51 +116,24 @@ def test_grid_beats_each_of_its_candidates(seed, shape, condition, margin):
     assert best.alpha / base == pytest.approx(round(best.alpha / base))
 
 
-def test_grid_takes_the_largest_allowed_strength() -> None:
+def test_norm_budget_chooses_the_strength() -> None:
+    """C_can ⪰ 0: ‖M‖ grows with α, and the grid takes the largest one within the budget."""
     H, B, _ = local_model(3, 3, 5, 2.0)
-    H = -H @ H  # C_can ⪰ 0, so that ‖M‖ grows with α
+    H, base = -H @ H, 0.35 / eig(B.T @ B)[0]
     norms = {}
-    base = 0.35 / eig(B.T @ B)[0]
     for factor in (4.0, 2.0, 1.0):
         rule = DesignRule(strength=GivenStrength(factor * base), M_max=FREE)
         norms[factor] = rule.decide(at(H, B), 0).norm_M
     assert norms[1.0] < norms[2.0] < norms[4.0]
     for factor, M_max in ((4.0, FREE), (2.0, 0.999 * norms[4.0]), (1.0, 0.999 * norms[2.0])):
-        d = DesignRule(split=GridSplit(), M_max=M_max).decide(at(H, B), 0)
+        d = DesignRule(split=rules.GridSplit(), M_max=M_max).decide(at(H, B), 0)
         assert d.alpha == pytest.approx(factor * base)
         assert d.norm_M <= M_max
-
-
-def refused(H: Array, B: Array, **parts: Any) -> str:
-    with pytest.raises(DesignError) as caught:
-        DesignRule(**parts).decide(at(H, B), 0)
-    return str(caught.value)
-
-
-def test_curvature_out_of_reach_is_refused() -> None:
-    """rank B < n and H not positive definite on ker B: refused, with a feasible direction."""
-    H, B, _ = local_model(0, 3, 5, 3.0)
-    B[:, 2] = B[:, 0] - 2 * B[:, 1]
-    H = H - 20 * np.eye(3)
-    for rank_deficient in (B, B[:2], B[:1], 0 * B):
-        with pytest.raises(NotAugmentableError) as caught:
-            DesignRule(M_max=FREE).decide(at(H, rank_deficient), 0)
-        direction = caught.value.direction
-        assert norm(direction) == pytest.approx(1)
-        assert norm(rank_deficient @ direction) == pytest.approx(0, abs=1e-12)
-        assert direction @ H @ direction == pytest.approx(caught.value.curvature)
-        assert caught.value.curvature < 0
-        assert f"entry {np.abs(direction).argmax()} of x" in str(caught.value)
-
-
-def test_norm_budget_tells_the_needed_norm() -> None:
-    H, B, _ = local_model(0, 3, 5, 30.0)
-    H = -H @ H  # C_can ⪰ 0, so that the least α needs the least ‖M‖
-    needed = DesignRule(M_max=FREE).decide(at(H, B), 0).norm_M
-    for split in (ClosedFormSplit(), PureAugmented(), PureOptimistic(), GridSplit()):
-        with pytest.raises(DesignError, match=re.escape(f"{needed:.4g}")):
-            DesignRule(split=split, M_max=0.99 * needed).decide(at(H, B), 0)
-    DesignRule(M_max=1.01 * needed).decide(at(H, B), 0)
+    # Where the least strength needs more, every split says how much.
+    pure = rules.PureAugmented(), rules.PureOptimistic()
+    for split in (rules.ClosedFormSplit(), *pure, rules.GridSplit()):
+        with pytest.raises(DesignError, match=re.escape(f"{norms[1.0]:.4g}")):
+            DesignRule(split=split, M_max=0.99 * norms[1.0]).decide(at(H, B), 0)
 
 
 def test_penalty_must_outweigh_the_curvature() -> None:
@@ -202,13 +152,13 @@ def test_solve_without_a_design_ends(scale: float, M_max: float) -> None:
     result = Solver(problem, "closed-form", M_max=M_max).solve([0.5, 0.3])
     assert result.stop is StopReason.DESIGN_INFEASIBLE
     assert result.point is not PointStatus.UNDEFINED
-    assert "iteration 0" in result.detail
+    assert result.iterations == 0
     assert result.x.tolist() == [0.5, 0.3]
 
 
-@pytest.mark.parametrize("size", [0.0, 1e155])
-def test_extreme_jacobian_has_finite_steps_or_none(size: float) -> None:
+def test_extreme_jacobian_has_finite_steps_or_none() -> None:
     rule = DesignRule(cancellation=NoCancellation(), strength=GivenStrength(1.0))
-    with contextlib.suppress(DesignError):
-        design = rule.decide(at(np.eye(1), np.full((2, 1), size)), 0)
-        assert np.isfinite([design.eta_x, design.eta_d]).all()
+    for size in (0.0, 1e155):
+        with contextlib.suppress(DesignError):
+            design = rule.decide(at(np.eye(1), np.full((2, 1), size)), 0)
+            assert np.isfinite([design.eta_x, design.eta_d]).all()

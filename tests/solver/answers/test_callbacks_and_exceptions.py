@@ -12,7 +12,7 @@ import pytest
 from support.cases.nlp import CASES, OUTPUTS, PEER, solved
 from support.cases.watched import PythonFunction, interrupted_square
 
-from casadi_hybrid import SolveError, StopReason, nlpsol
+from casadi_hybrid import SolveError, Solver, StopReason, nlpsol
 
 ROSENBROCK = CASES["no constraints"][0]
 
@@ -22,45 +22,35 @@ class Counts(ca.Callback):
 
     def __init__(self, n: int, m: int, act: Any = lambda _: 0.0, p: int = 0) -> None:
         ca.Callback.__init__(self)
-        self.sizes = {"x": n, "f": 1, "g": m, "lam_x": n, "lam_g": m, "lam_p": p}
+        self.sizes = (n, 1, m, n, m, p)  # of x, f, g, lam_x, lam_g, lam_p
         self.act, self.seen = act, []
         self.construct("counts", {})
 
     def get_n_in(self) -> int:
-        return 6
+        return len(self.sizes)
 
     def get_n_out(self) -> int:
         return 1
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        size = self.sizes[ca.nlpsol_out(i)]
-        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
-
-    def get_name_in(self, i: int) -> str:
-        return str(ca.nlpsol_out(i))
+        return ca.Sparsity.dense(self.sizes[i], 1) if self.sizes[i] else ca.Sparsity(0, 0)
 
     def eval(self, arguments: Any) -> Any:
-        self.seen.append([one.full().ravel() for one in arguments])
+        self.seen.append([argument.full().ravel() for argument in arguments])
         return [self.act(len(self.seen))]
 
 
-CALLED = [
-    ("no constraints", 0),
-    ("mixed", 0),
-    ("lower row", 0),
-    ("parameters", 0),
-    ("parameters", 2),
-]
-
-
-@pytest.mark.parametrize(("name", "p"), CALLED)  # many leave lam_p empty
+@pytest.mark.parametrize(
+    ("name", "p"),
+    [("no constraints", 0), ("mixed", 0), ("lower row", 0), ("parameters", 0), ("parameters", 2)],
+)  # many leave lam_p empty
 def test_callback_sees_every_iteration_once(name: str, p: int) -> None:
     nlp, call = CASES[name]
     nlp = {key: ca.vertcat(*part) if isinstance(part, list) else part for key, part in nlp.items()}
     n, m = nlp["x"].numel(), nlp["g"].numel() if "g" in nlp else 0
     for plugin, make, options in (("ipopt", ca.nlpsol, PEER), ("hybrid", nlpsol, {})):
         if plugin == "ipopt" and "p" in nlp and not p:
-            continue  # which asks for its size
+            continue  # IPOPT asks for its size
         callback = Counts(n, m, p=p)
         solver = make("s", plugin, nlp, {**options, "iteration_callback": callback})
         answer = solver(**call)
@@ -75,27 +65,33 @@ def test_callback_sees_every_iteration_once(name: str, p: int) -> None:
         np.testing.assert_allclose(last, wanted, atol=1e-12)
 
 
-def test_callback_stops_and_is_called_every_few_steps() -> None:
+def test_callback_is_called_every_few_steps() -> None:
     callback = Counts(2, 0, lambda count: float(count >= 3))
-    solver = solved(ROSENBROCK, {"iteration_callback": callback}, x0=[-1.2, 1])
-    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
-    assert len(callback.seen) == 3
-    callback = Counts(2, 0)
     options = {"iteration_callback": callback, "iteration_callback_step": 4}
     solver = solved(ROSENBROCK, options, x0=[-1.2, 1])
-    assert len(callback.seen) == sum(t % 4 == 0 for t in solver.stats()["iterations"]["iter"])
+    assert solver.stats()["stop_reason"] == "STOPPED_BY_USER"
+    assert solver.stats()["iter_count"] == 8
+    assert len(callback.seen) == 3
 
 
 def test_statistics_describe_the_steps() -> None:
-    seen = list[Any]()
-    solver = solved(ROSENBROCK, {"iteration_callback": seen.append}, x0=[-1.2, 1])
+    """The history has the same columns, also without a callback, and of the class Solver."""
+    records = list[Any]()
+    solver = solved(ROSENBROCK, {"iteration_callback": records.append}, x0=[-1.2, 1])
     lists = solver.stats()["iterations"]
-    steps = [np.abs(after.x - before.x).max() for before, after in pairwise(seen)]
-    assert lists["d_norm"][1:] == pytest.approx(steps)
-    assert [lists[key][0] for key in ("d_norm", "alpha_pr", "alpha_du")] == [0, 0, 0]
+    steps = [np.abs(after.x - before.x).max() for before, after in pairwise(records)]
+    assert lists["d_norm"] == pytest.approx([0, *steps])
     assert lists["obj"][0] == pytest.approx(24.2)
-    assert all(0 < part <= 1 for part in lists["alpha_pr"][1:])
-    assert min(lists["alpha_pr"][1:]) < 1  # Rosenbrock's valley takes shorter steps
+    assert lists["alpha_pr"][0] == lists["alpha_du"][0] == 0
+    assert 0 < min(lists["alpha_pr"][1:]) < 1  # Rosenbrock's valley takes shorter steps
+    assert max(lists["alpha_pr"]) <= 1
+    keys = {"nu": "mu", "shift": "regularization_size", "complementarity": "compl", "f": "obj"}
+    keys |= {"feasibility": "inf_pr", "stationarity": "inf_du", "t": "iter"}
+    alone = solved(ROSENBROCK, x0=[-1.2, 1]).result
+    whole = Solver({**ROSENBROCK}).solve([-1.2, 1], history=True)
+    for history in (solver.result.history, alone.history, whole.history):
+        assert all(getattr(history, name).tolist() == lists[key] for name, key in keys.items())
+    assert whole.history.lam_x.shape == whole.history.x.shape
 
 
 def raises(error: BaseException, at: int = 3) -> Callable[[Any], None]:
@@ -114,9 +110,8 @@ def test_exception_of_a_callback_keeps_the_point() -> None:
     assert caught.value is error
     assert solver.result.stop is StopReason.STOPPED_BY_USER
     assert solver.stats()["iter_count"] == 3
-    assert np.isfinite(solver.result.f)
-    assert solver.result.f < 24.2
-    # A ca.Callback written in Python: not as text through C++ either.
+    assert -np.inf < solver.result.f < 24.2
+    # From a ca.Callback too, which CasADi would make a text of.
     as_casadi = Counts(2, 0, lambda count: 0 * (1 / (count - 3)))
     solver = nlpsol("s", "hybrid", ROSENBROCK, {"iteration_callback": as_casadi})
     with pytest.raises(ZeroDivisionError):
@@ -151,27 +146,6 @@ def test_interrupt_of_a_callback_is_never_ignored() -> None:
     assert solver.stats()["iter_count"] == 3
 
 
-@pytest.mark.parametrize("error", [KeyError, OverflowError, ZeroDivisionError])
-def test_exception_of_a_model_comes_out_whole(error, capfd):
-    def square(value: Any) -> Any:
-        if value > 1.5:
-            raise error("no table for this")
-        return value**2
-
-    model, x = PythonFunction(square), ca.MX.sym("x")
-    solver = nlpsol("s", "hybrid", {"x": x, "f": model(x)})
-    with pytest.raises(RuntimeError, match=r"(?s)object model.*no table for this") as caught:
-        solver(x0=2)
-    assert "domain" not in str(caught.value)
-    assert solver.result.stop is StopReason.EVALUATION_ERROR
-    assert "no table for this" in solver.result.error.raised
-    assert solver.result.error.x.tolist() == [2.0]
-    assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
-    solver(x0=1)  # where it is defined the solver is as good as before
-    assert abs(float(solver.result.x[0])) < 1e-3
-    capfd.readouterr()  # CasADi prints the traceback of each failure
-
-
 def test_assertion_of_a_model_is_kept() -> None:
     """CasADi leaves it out of scalar code without a word, so none is made of this model."""
     x = ca.MX.sym("x")
@@ -201,9 +175,9 @@ def test_failed_solve_and_early_question_raise() -> None:
     nlp = {"x": x, "f": x, "g": ca.vertcat(x + 1, x - 2)}
     solver = nlpsol("s", "hybrid", nlp, {"error_on_fail": True})
     for ask in (solver.stats, solver.explain, lambda: solver.result):
-        with pytest.raises(RuntimeError, match="No stats available"):
+        with pytest.raises(RuntimeError):
             ask()
-    with pytest.raises(SolveError, match=r"(?s)s failed.*nlpsol process failed") as caught:
+    with pytest.raises(SolveError) as caught:
         solver(lbg=0, ubg=0)
     assert not caught.value.result.success
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -222,35 +196,39 @@ def test_failing_integrator_is_named(kind: Any, x0: float) -> None:
     assert caught.value.__notes__
 
 
-@pytest.mark.parametrize("calls", [3, 14, 30, 45])
-@pytest.mark.parametrize("start", ["cold", "warm"])
-def test_raising_model_ends_the_solve_soon(calls, start, capfd):
-    seen, most = list[float](), np.inf
+@pytest.mark.parametrize("calls", [0, 3, 30])
+@pytest.mark.parametrize("error", [ValueError, OverflowError, KeyError])
+@pytest.mark.parametrize("start", [{}, {"lam_g0": 3}], ids=["cold", "warm"])
+def test_exception_of_a_model_comes_out_whole(calls, error, start, capfd):
+    """And soon; where the model is defined again the solver is as good as before."""
+    squares, most = list[float](), np.inf
 
     def measure(at: Any) -> float:
-        seen.append(float(ca.sumsqr(at)))
-        if len(seen) > most:
-            raise ValueError("the sensor broke")
-        return seen[-1]
+        squares.append(float(ca.sumsqr(at)))
+        if len(squares) > most:
+            raise error("the sensor broke")
+        return squares[-1]
 
     sensor, x = PythonFunction(measure, 2), ca.MX.sym("x", 2)
     nlp = {"x": x, "f": (x[0] - 2) ** 2 + x[1] ** 2, "g": sensor(x)}
     solver = nlpsol("solver", "hybrid", nlp)
-    given = {"lam_g0": 3} if start == "warm" else {}
-    solver(x0=0.2, ubg=1, **given)
+    solver(x0=0.2, ubg=1, **start)
     assert solver.stats()["success"]
-    assert len(seen) > calls  # so it breaks on the way
-    seen.clear()
+    assert len(squares) > calls  # so it breaks on the way
+    squares.clear()
     most = calls
-    with pytest.raises(RuntimeError, match="the sensor broke"):
-        solver(x0=0.2, ubg=1, **given)
-    assert len(seen) < calls + 20  # once it was some five hundred
+    with pytest.raises(RuntimeError, match=r"(?s)model.*the sensor broke"):
+        solver(x0=0.2, ubg=1, **start)
+    assert len(squares) < calls + 20  # once it was some five hundred
     result = solver.result
     assert result.stop is StopReason.EVALUATION_ERROR
+    assert solver.stats()["unified_return_status"] == "SOLVER_RET_NAN"
+    assert "the sensor broke" in result.error.raised
+    assert calls or result.error.x.tolist() == [0.2, 0.2]
     if result.iterations:
-        assert min(abs(float(result.g[0]) - one) for one in seen[:calls]) < 1e-12
+        assert np.abs(np.array(squares[:calls]) - result.g[0]).min() < 1e-12
     most = np.inf
-    solver(x0=0.2, ubg=1, **given)
+    solver(x0=0.2, ubg=1, **start)
     assert solver.stats()["success"]
     capfd.readouterr()  # CasADi prints the traceback of each failure
 
@@ -258,7 +236,6 @@ def test_raising_model_ends_the_solve_soon(calls, start, capfd):
 @pytest.mark.parametrize("x0", [1.0, 50.0])
 def test_model_raising_outside_its_domain_is_solved(x0, capfd):
     """A callback with ``math.log`` has shorter steps, as in IPOPT, and its minimum is found."""
-
     outside = []
 
     def logarithm(value: Any) -> float:

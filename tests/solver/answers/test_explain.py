@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, Result, Solver, nlpsol
+from casadi_hybrid.solver.explain.conflict import conflicting_set
 from casadi_hybrid.solver.explain.diagnosis import (
     bad_scales,
+    constant_constraints,
     fall,
     last_direction,
     worst_violations,
@@ -20,6 +22,7 @@ X = ca.SX.sym("x", 3)
 ROWS = ["first", "second", "third"]
 COLUMNS = ["height", "width", "depth"]
 INF = np.inf
+NO_ROW = ca.SX(0, 1)
 
 
 def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> Result:
@@ -31,66 +34,68 @@ def solved(f: Any, g: Any, call: dict[str, Any], **options: Any) -> Result:
     return solver.result
 
 
-def test_worst_violations_are_named() -> None:
-    g = ca.vertcat(ca.sumsqr(X), X[0], X[1])
-    result = solved(ca.sumsqr(X), g, {"x0": 1, "lbg": [-9, 1, -INF], "ubg": [-1, 2, 5]})
-    assert result.point.name == "INFEASIBLE_STATIONARY"
-    worst = worst_violations(result)
-    assert [one.name for one in worst] == ["first", "second"]
-    for one, value, bound in zip(worst, result.g[:2], (-1.0, 1.0), strict=True):
-        assert one.value == value
-        assert one.excess == pytest.approx(one.value - bound)
-    text = result.explain()
-    assert f"first = {result.g[0]:.6g}" in text
-    assert f"second = {result.g[1]:.6g}" in text
-    assert "third" not in text
-
-
-def test_certificate_is_the_slope_of_violation() -> None:
-    """‖Σ v_i ∇g_i‖ over its parts, from CasADi's derivatives: small at a contradiction only."""
-    g = ca.vertcat(ca.sumsqr(X), X[0])
-    call = {"x0": 1, "lbg": [-9, 1], "ubg": [-1, 2]}
+def test_worst_violations_are_named_and_certified() -> None:
+    """The certificate is ‖Σ v_i ∇g_i‖ over its parts: small at a contradiction only."""
+    g, lower, upper = ca.vertcat(ca.sumsqr(X), X[0], X[1]), [-9, 1, -INF], [-1, 2, 5]
+    call = {"x0": 1, "lbg": lower, "ubg": upper}
     result = solved(ca.sumsqr(X), g, call)
+    assert result.point.name == "INFEASIBLE_STATIONARY"
+    v = result.g - np.clip(result.g, lower, upper)
+    worst = worst_violations(result)
+    assert [violation.name for violation in worst] == ["first", "second"]
+    for violation, value, excess in zip(worst, result.g[:2], v[:2], strict=True):
+        assert (violation.value, violation.excess) == pytest.approx((value, excess))
+        assert f"{value:.6g}" in str(violation)
+        assert str(violation) in result.explain()
+    assert "third" not in result.explain()
     J = ca.Function("J", [X], [ca.jacobian(g, X)])
-    v = result.g - np.clip(result.g, call["lbg"], call["ubg"])
     at_x, at_start = (J(x).full() for x in (result.x, result.start.x))
     length = np.maximum(np.linalg.norm(at_x, axis=1), np.linalg.norm(at_start, axis=1))
-    bend = 2 * abs(v[0]) * max(1.0, np.abs(result.x).max())  # ∇²(x'x) = 2I, the other row is flat
+    bend = 2 * abs(v[0]) * max(1.0, np.abs(result.x).max())  # ∇²(x'x) = 2I, other rows are flat
     slope = np.linalg.norm(at_x.T @ v) / max(np.abs(v) @ length, bend)
     assert result.certificate == pytest.approx(slope, abs=1e-11)
     assert result.certificate < 1e-6
     assert f"{result.certificate:.2e}" in result.explain()
     # The same start, stopped before it has settled: no certificate.
-    early = solved(ca.sumsqr(X), g, call, max_iter=1)
-    assert early.certificate > 1e-3
-    assert "no proof" in early.explain()
-    feasible = solved(ca.sumsqr(X), g, {"ubg": [4, 2]})
-    assert feasible.certificate is None
+    assert solved(ca.sumsqr(X), g, call, max_iter=1).certificate > 1e-3
+    assert solved(ca.sumsqr(X), g, {"ubg": [4, 2, 5]}).certificate is None
 
 
-@pytest.mark.parametrize(
-    ("g", "call"),
-    [
+def test_flat_violation_is_no_certificate() -> None:
+    for g, call in (
         # 1e-7·x ≥ 1 is far from met at x = 1, but not contradicted: its slope is only small.
         (1e-7 * X[2], {"x0": 1, "lbg": 1, "ubx": 1e8}),
         # x₀² ≤ 1 is violated with a slope at x₀ = 2, however large x₂ is, which is not in it.
         (X[0] ** 2, {"x0": [2, 0, 1e8], "ubg": 1}),
-    ],
-    ids=["small units", "a variable far away"],
-)
-def test_flat_violation_is_no_certificate(g: Any, call: dict[str, Any]) -> None:
-    result = solved(0 * X[0], g, call, max_iter=0)
-    assert result.certificate == pytest.approx(1.0)
-    assert result.point.name != "INFEASIBLE_STATIONARY"
+    ):
+        result = solved(0 * X[0], g, call, max_iter=0)
+        assert result.certificate == pytest.approx(1.0)
+        assert result.point.name != "INFEASIBLE_STATIONARY"
 
 
-def test_row_without_variables_is_named() -> None:
-    result = solved(ca.sumsqr(X), ca.vertcat(X[0], 3 + 0 * X[1]), {"ubg": [1, 2], "x0": 1})
-    assert "derivatives of second" in result.explain()
-    assert not result.success
+def test_violated_equation_has_its_value() -> None:
+    result = solved(X[0], X[0] + X[1], {"lbg": 3, "ubg": 3, "lbx": 0, "ubx": 1})
+    (violation,) = worst_violations(result)
+    assert (violation.name, violation.lower, violation.upper) == ("first", 3, 3)
+    numbers = ("3", f"{result.g[0]:.6g}", f"{3 - result.g[0]:.3g}")
+    assert all(number in str(violation) for number in numbers)
+    constant = solved(ca.sumsqr(X), ca.vertcat(X[0], 3 + 0 * X[1]), {"ubg": [1, 2], "x0": 1})
+    assert constant_constraints(constant) == ("second",)
 
 
-NO_ROW = ca.SX(0, 1)
+def test_explain_lists_conflict_first() -> None:
+    """And no dependent rows, which explain no contradiction."""
+    bounds = {"lbg": [-INF, -INF, 3], "ubg": [1, 2, INF]}
+    result = solved(ca.sumsqr(X), ca.vertcat(X[0], 2 * X[0], X[0]), bounds)
+    assert result.infeasible
+    conflict = "\n".join(conflicting_set(result).sentences())
+    text = result.explain()
+    assert 0 < text.index(conflict) < text.index(str(worst_violations(result)[0]))
+    assert dependent_constraints(result)
+    assert not any(str(dependence) in text for dependence in dependent_constraints(result))
+    assert not any(str(spread) in text for spread in bad_scales(result))
+
+
 WIDTH = X[1]
 UNDEFINED = [
     (ca.log(WIDTH), NO_ROW, "the objective f", "", np.nan),
@@ -121,30 +126,24 @@ def test_undefined_function_is_named(f, g, function, entry, value):
         assert result.point.name == "UNDEFINED"
         assert result.f == pytest.approx(value, nan_ok=True)
         assert error.x.tolist() == [1.0, 0.0, 2.0]
-        assert "height = 1, width = 0, depth = 2" in result.explain()
+        assert all(name in result.explain() for name in COLUMNS)
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert (copy.x == error.x).all()
 
 
-@pytest.mark.parametrize(
-    "kink", [ca.fmax(X[1], -X[1] / 2), 0.3 * X[1] + ca.fabs(X[1]), ca.norm_2(X[1:])]
-)
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-def test_kink_is_named(kink: Any, scale: float) -> None:
-    result = solved(scale * (ca.sumsqr(X) + kink), ca.SX(0, 1), {"x0": [0.3, 1.3, 0.4]})
-    assert result.stop.name == "STALLED"
-    assert "kink" in result.remarks[0]
-    assert any(name in result.remarks[0] for name in COLUMNS[1:])
-
-
-def test_smooth_stall_has_no_kink() -> None:
-    """At a cusp of the feasible set, and in a steep valley."""
+def test_kink_is_named(scale: float) -> None:
+    for kink in (ca.fmax(X[1], -X[1] / 2), 0.3 * X[1] + ca.fabs(X[1]), ca.norm_2(X[1:])):
+        result = solved(scale * (ca.sumsqr(X) + kink), NO_ROW, {"x0": [0.3, 1.3, 0.4]})
+        assert result.stop.name == "STALLED"
+        assert any(name in result.remarks[0] for name in COLUMNS[1:])
+    # At a cusp of the feasible set, and in a steep valley, there is none.
     cusp = ca.vertcat(X[1] - X[0] ** 3, -X[1] - X[0] ** 3)
     valley = 1e6 * (X[1] - X[0] ** 2) ** 4 + X[0] ** 3
     for f, g in ((X[0], cusp), (valley, NO_ROW)):
-        result = solved(f, g, {"x0": 1, "ubg": 0}, max_iter=60)
-        assert not any("kink" in remark for remark in result.remarks)
+        result = solved(scale * f, g, {"x0": 1, "ubg": 0}, max_iter=60)
+        assert not any(name in remark for remark in result.remarks for name in COLUMNS)
 
 
 def test_rejected_trial_points_are_told_after_failures() -> None:
@@ -154,11 +153,10 @@ def test_rejected_trial_points_are_told_after_failures() -> None:
     assert early.evaluations["undefined"] >= 1
     assert early.error.function == "the objective f"
     assert early.error.x[0] <= 0
-    assert "not defined" in early.explain()
+    assert str(early.error) in early.explain()
     done = solved(f, NO_ROW, {"x0": [3, 0, 0]})
     assert done.success
     assert done.error is None
-    assert "not defined" not in done.explain()
 
 
 def test_dependent_constraints_have_their_combination() -> None:
@@ -166,47 +164,37 @@ def test_dependent_constraints_have_their_combination() -> None:
     g = ca.vertcat(total, 1e4 * X[2], 2 * total - 3e4 * X[2])
     result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 5e3, -1.5e4 + 2], "ubg": [1, 5e3, -1.5e4 + 2]})
     assert result.success
-    found = dependent_constraints(result)
-    assert len(found) == 1
+    (dependence,) = dependent_constraints(result)
     rows = {"first": [1, 1, 0], "second": [0, 0, 1e4], "third": [2, 2, -3e4]}
-    combined = sum(factor * np.array(rows[name]) for name, factor in found[0].combination)
-    np.testing.assert_allclose(combined, rows[found[0].name], atol=1e-6)
-    assert str(found[0]) in result.explain()
-
-
-def test_bounds_take_part_in_a_dependence() -> None:
+    combined = sum(factor * np.array(rows[name]) for name, factor in dependence.combination)
+    np.testing.assert_allclose(combined, rows[dependence.name], atol=1e-6)
+    assert str(dependence) in result.explain()
+    # Bounds take part; independent rows are not accused.
     g = ca.vertcat(X[0] + X[1], X[1])
     call = {"lbx": [0.5, 0, 0], "ubx": [0.5, 1, 1], "lbg": [1, 0], "ubg": [1, 0.5]}
     result = solved(ca.sumsqr(X - 1), g, call)
-    (one,) = dependent_constraints(result)
-    assert {one.name, one.combination[0][0]} == {"first", "second"}
-    assert one.bounds == ("height",)
-    assert "height" in result.explain()
-
-
-def test_independent_constraints_are_not_accused() -> None:
+    (dependence,) = dependent_constraints(result)
+    assert {dependence.name, dependence.combination[0][0]} == {"first", "second"}
+    assert dependence.bounds == ("height",)
+    assert "height" in str(dependence)
     g = ca.vertcat(X[0] + X[1], X[0] - X[1], 1e-6 * X[2])
     result = solved(ca.sumsqr(X - 1), g, {"lbg": [1, 0, 1e-7], "ubg": [1, 0, 1e-7]})
     assert dependent_constraints(result) == ()
-    assert "not unique" not in result.explain()
 
 
-def test_tangency_has_huge_multipliers() -> None:
+def test_tangency_has_huge_multipliers_or_none() -> None:
     """Two circles that touch: their gradients are parallel there, and f pulls sideways.
 
     Next to the tangency are points that are KKT points within 1e-6, with multipliers of millions.
     """
     circles = ca.vertcat(ca.sumsqr(X[:2]), ca.sumsqr(X[:2] - ca.DM([2, 0])), X[2])
     result = solved(X[1], circles, {"x0": [0.9, 0.3, 0], "ubg": [1, 1, 3]})
-    (one,) = dependent_constraints(result, 1e-2)
-    assert {one.name, *(name for name, _ in one.combination)} == {"first", "second"}
+    (dependence,) = dependent_constraints(result, 1e-2)
+    named = {dependence.name, *(name for name, _ in dependence.combination)}
+    assert named == {"first", "second"}
     assert result.success
     assert np.abs(result.lam_g).max() > 1e5
-    assert "not unique" in result.explain()
-
-
-def test_cusp_has_no_multipliers() -> None:
-    """Two cubics that touch: beside it, multipliers of 1/(6x²) are too large for the tolerances."""
+    # Two cubics that touch: beside it, multipliers of 1/(6x²) are too large for the tolerances.
     rows = ca.vertcat(X[1] - X[0] ** 3, -X[1] - X[0] ** 3)
     result = solved(-X[0], rows, {"x0": [-1, 0.5, 0], "lbg": 0})
     assert (result.stop.name, result.point.name) == ("NO_MULTIPLIERS", "FRITZ_JOHN_POINT")
@@ -222,8 +210,8 @@ def test_unbounded_problem_has_a_ray() -> None:
     assert ray.slope == pytest.approx(ray.direction[0] - ray.direction[2])
     assert ray.slope < -0.5
     assert ray.moving[0] == ("depth", 1.0)
-    for part in ("depth by +1", f"{ray.slope:.3g}", f"f = {result.f:.6g}"):
-        assert part in result.explain()
+    assert str(ray) in result.explain()
+    assert f"{result.f:.6g}" in result.explain()
 
 
 def test_falling_objective_is_told_at_a_limit() -> None:
@@ -232,26 +220,13 @@ def test_falling_objective_is_told_at_a_limit() -> None:
     call = {"x0": [1, 1, 0], "lbg": 0, "ubg": 0}
     full = solved(f, g, call)
     assert full.stop.name == "UNBOUNDED"
-    low = next(int(t) for t, v in zip(full.history.t, full.history.f, strict=True) if v < -1e12)
-    early = solved(f, g, call, max_iter=low)
+    early = solved(f, g, call, max_iter=int(full.history.t[full.history.f < -1e12][0]))
     assert early.stop.name == "ITERATION_LIMIT"
     assert last_direction(early).direction == pytest.approx([1, 1, 0], abs=1e-6)
     assert fall(early) <= -1e12
-    assert f"without bound: f = {fall(early):.6g}" in early.explain()
-    assert "no proof" in early.explain()
+    assert f"{fall(early):.6g}" in early.explain()
     # Neither a solution nor a solve cut off before that.
-    for other in (solved(f, g, call, max_iter=2), solved(ca.sumsqr(X), g, call)):
-        assert fall(other) is None
-        assert "without bound" not in other.explain()
-
-
-def test_objective_and_moved_start_are_told() -> None:
-    assert "f(x) = 0.125." in solved(ca.sumsqr(X) + 0.125, NO_ROW, {"x0": 1}).explain()
-    assert "f(x) = 2.5" in solved(X[0], NO_ROW, {"x0": 2.5}, max_iter=0).explain()
-    assert "f(x)" not in solved(ca.log(X[0]), NO_ROW, {"x0": -1}).explain()
-    result = solved(ca.log(X[0] - 5), NO_ROW, {"x0": [0, 0, 0], "lbx": 1, "ubx": 2})
-    assert result.stop.name == "EVALUATION_ERROR"
-    assert "moved inside its bounds" in result.explain()
+    assert fall(solved(f, g, call, max_iter=2)) is fall(solved(ca.sumsqr(X), g, call)) is None
 
 
 def test_bad_scales_are_named() -> None:
@@ -259,16 +234,15 @@ def test_bad_scales_are_named() -> None:
     g = ca.vertcat(1e7 * X[0] + X[2], X[1] + 1e-3 * X[2] ** 2, 1e-9 * X[0])
     call = {"lbg": [1, 1, -INF], "ubg": [2, 2, INF]}
     result = solved(f, g, call, max_iter=0)
-    spreads = {one.what: one for one in bad_scales(result)}
-    rows = spreads["the largest derivatives of the constraints"]
-    assert rows.largest == ("first", 1e7)
+    spreads = bad_scales(result)
+    rows = next(spread for spread in spreads if spread.largest == ("first", 1e7))
     assert rows.smallest == ("second", 1.0)  # the third has no bound
-    assert spreads["the derivatives of f"].smallest == ("depth", 1e-8)
+    assert ("depth", 1e-8) in [spread.smallest for spread in spreads]
     assert str(rows) in result.explain()
     # A problem in good units says nothing, nor does one that was solved.
     good = solved(ca.sumsqr(X), ca.vertcat(X[0] + X[1], X[2]), {"lbg": 1}, max_iter=0)
     assert bad_scales(good) == ()
-    assert "scaled" not in solved(f, g, call).explain()
+    assert str(rows) not in solved(f, g, call).explain()
 
 
 def test_sparse_derivatives_have_the_same_findings() -> None:
@@ -279,26 +253,26 @@ def test_sparse_derivatives_have_the_same_findings() -> None:
     names = [f"pair {i}" for i in range(n // 2)] + ["again", "other"]
     options = {"constraint_names": names, "max_iter": 100}
     solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1), "g": g}, options)
-    solver(lbg=[1] * (n // 2) + [1, 1], ubg=[1] * (n // 2) + [1, 1])
-    result = solver.result
-    assert result.success, solver.explain()
-    (one,) = dependent_constraints(result)
-    assert {one.name, one.combination[0][0]} == {"pair 0", "again"}
-    solver(lbg=[1] * (n // 2) + [2, 1], ubg=[1] * (n // 2) + [2, 1])
-    result = solver.result
-    assert not result.success
-    assert {one.name for one in worst_violations(result)} == {"pair 0", "again"}
-    assert bad_scales(result) == ()
-    assert result.certificate < 1e-5
+    solver(lbg=1, ubg=1)
+    assert solver.result.success, solver.explain()
+    (dependence,) = dependent_constraints(solver.result)
+    assert {dependence.name, dependence.combination[0][0]} == {"pair 0", "again"}
+    rows = [1] * (n // 2) + [2, 1]
+    solver(lbg=rows, ubg=rows)
+    for members in (worst_violations(solver.result), conflicting_set(solver.result).members):
+        assert {member.name for member in members} == {"pair 0", "again"}
+    assert bad_scales(solver.result) == ()
+    assert solver.result.certificate < 1e-5
 
 
 def test_equations_explain_themselves_too() -> None:
     x = ca.SX.sym("x", 2)
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.sumsqr(x) + 1})
     result = Solver(problem).solve([0.3, 0.2])
-    for part in (result.stop.value, result.point.value, "at ring", f"f(x) = {result.f:.10g}."):
+    for part in (result.stop.value, result.point.value, "ring", f"{result.f:.10g}"):
         assert part in result.explain()
     problem = Problem(x=x, f=ca.sumsqr(x), h={"ring": ca.log(x[0]) + x[1]})
     for method in ("closed-form", "auto"):
-        text = Solver(problem, method).solve([-1, 0]).explain()
-        assert "the constraint function h is nan in its entry ring, at x_0" in text
+        result = Solver(problem, method).solve([-1, 0])
+        assert (result.error.function, result.error.entry) == ("the constraint function h", "ring")
+        assert all(part in result.explain() for part in (result.error.function, "ring", "x_0"))

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from casadi_hybrid import InputError, Problem, Solver, nlpsol
+from casadi_hybrid import InputError, Problem, Solver
 from casadi_hybrid.cli import main
 from casadi_hybrid.control import Model, MultipleShooting, OptimalControl
 
@@ -16,19 +16,15 @@ RING = Problem(x=X, f=ca.sumsqr(X), h={"ring": ca.sumsqr(X) - 1})
 
 
 @pytest.fixture
-def cart() -> Model:
+def ocp() -> OptimalControl:
     model = Model("cart")
     place = model.state("place", 2, lower=-1, upper=1)
     force = model.control("force", 2)
     model.rates(place=force)
     model.output("tip", place[0] + 1)
-    return model
-
-
-def problem(model: Model) -> OptimalControl:
     ocp = OptimalControl(model, duration=1.0, intervals=4)
     ocp.initial(place=[0.5, 0])
-    ocp.minimize("effort", integral=ca.sumsqr(model.symbol("force")))
+    ocp.minimize("effort", integral=ca.sumsqr(force))
     return ocp
 
 
@@ -50,51 +46,24 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_call_is_named(name: str, cart: Model) -> None:
+def test_wrong_call_is_named(name: str, ocp: OptimalControl) -> None:
     with pytest.raises(InputError) as error:
-        WRONG[name](problem(cart))
+        WRONG[name](ocp)
     assert name in str(error.value)
 
 
-def test_violated_equation_should_be_its_value() -> None:
-    h = {"ring": ca.sumsqr(X) + 1, "sum": X[0] + X[1] - 2}
-    result = Solver(Problem(x=X, f=X[0], h=h)).solve([0.3, 0.2])
-    assert f"ring should be 0, is {result.g[0]:.6g}\n" in result.explain()
-    fixed = Problem(x=X, f=X[0], g={"sum": (3, X[0] + X[1], 3)}, lbx=0, ubx=1)
-    result = Solver(fixed).solve([0.3, 0.2])
-    assert f"sum should be 3, is {result.g[0]:.6g}" in result.explain()
-    assert f"off by {3 - result.g[0]:.3g}" in result.explain()
-
-
-def test_explain_lists_conflict_first() -> None:
-    """And no dependent rows, which explain no contradiction."""
-    g = {"low": (None, X[0], 1), "again": (None, 2 * X[0], 2), "high": (3, X[0], None)}
-    result = Solver(Problem(x=X, f=ca.sumsqr(X), g=g)).solve([0, 0])
-    assert result.infeasible
-    text = result.explain()
-    assert 0 < text.index("contradict") < text.index("high ≥ 3") < text.index("Worst violations")
-    assert "depend" not in text
-    assert "scaled" not in text
-
-
-@pytest.mark.parametrize("cold", [True, False])
-def test_export_without_arguments_is_refused(cart: Model, tmp_path: Any, cold: bool):
-    ocp = problem(cart)
-    with pytest.raises(InputError, match=r"ocp\.numbers\(x0\)"):
-        ocp.solver.export(tmp_path, "cart", cold=cold)
-    free = nlpsol("free", "hybrid", {"x": X, "f": X[0]})
-    with pytest.raises(InputError, match="numbers"):
-        free.export(tmp_path)
+def test_export_without_arguments_is_refused(ocp: OptimalControl, tmp_path: Any):
+    for cold in (True, False):
+        with pytest.raises(InputError, match=r"ocp\.numbers"):
+            ocp.solver.export(tmp_path, "cart", cold=cold)
     assert not list(tmp_path.iterdir())
 
 
-NEIGHBOUR = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"
-FILE = "def problem():\n    from {} import nlp\n    return nlp, {{'x0': 0}}\nprint('read')\n"
-
-
 def test_neighbour_of_a_file_is_imported(tmp_path, capsys):
-    (tmp_path / "beside_verify.py").write_text(NEIGHBOUR)
-    (tmp_path / "own.py").write_text(FILE.format("beside_verify"))
+    nlp = "import casadi as ca\nx = ca.SX.sym('x', 2)\nnlp = {'x': x, 'f': ca.sumsqr(x - 1)}\n"
+    problem = "def problem():\n    from beside_verify import nlp\n    return nlp, {'x0': 0}\n"
+    (tmp_path / "beside_verify.py").write_text(nlp)
+    (tmp_path / "own.py").write_text(f"{problem}print('read')\n")
     place = str(tmp_path / "own.py")
     assert main(["verify", place, "--json", "--no-ipopt"]) == 0
     out, err = capsys.readouterr()

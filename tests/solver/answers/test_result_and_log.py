@@ -1,6 +1,5 @@
 """The result of the paper's methods, its history and the iteration log."""
 
-import dataclasses
 import pickle
 import re
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from support.judges import paper_by_hand as by_hand
 
-from casadi_hybrid import EvaluationError, History, InputError, Problem, Result, Solver
+from casadi_hybrid import EvaluationError, InputError, Problem, Result, Solver
 
 STEPS = 25
 
@@ -29,60 +28,51 @@ def designed() -> Result:
     return solver.solve(x0, lam_g0=lam, history=True)
 
 
-def test_results_cannot_be_changed(designed: Result) -> None:
-    arrays = ("x", "lam_x", "mu", "effective_multipliers", "g", "lam_g")
-    for array in (*(getattr(designed, name) for name in arrays), designed.history.x):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        designed.x = np.zeros(3)
-    with pytest.raises(AttributeError):
-        designed.success = True
-
-
-def test_result_describes_its_point(designed: Result) -> None:
-    """f, h, residuals and λ belong to x: recomputed from the formulas of the problem."""
+def test_history_rows_belong_together(designed: Result) -> None:
+    """f, h, residuals and λ belong to x, by the formulas; the last row is the result."""
     problem, x0, _ = by_hand.instance(3.0, 0)
-    x, lam = designed.x, designed.lam_g
-    assert designed.f == pytest.approx(problem.f(x))
+    history = designed.history
+    for t, (x, pi) in enumerate(zip(history.x, history.multipliers, strict=True)):
+        assert history.f[t] == pytest.approx(problem.f(x))
+        assert history.feasibility[t] == pytest.approx(np.abs(problem.h(x)).max())
+        residual = problem.gradient(x) + problem.jacobian(x).T @ pi
+        assert history.stationarity[t] == pytest.approx(np.abs(residual).max())
     assert designed.g == pytest.approx(problem.h(x), abs=1e-15)
-    residual = problem.gradient(x) + problem.jacobian(x).T @ lam
-    assert designed.residuals.feasibility == pytest.approx(np.abs(problem.h(x)).max())
-    assert designed.residuals.stationarity == pytest.approx(np.abs(residual).max())
-    assert designed.method == "closed-form"
-    assert designed.iterations == STEPS
+    assert (designed.x == x).all()
+    assert (designed.lam_g == pi).all()
+    end = (designed.f, designed.residuals.feasibility, designed.residuals.stationarity)
+    assert end == pytest.approx((history.f[-1], history.feasibility[-1], history.stationarity[-1]))
+    assert (designed.method, designed.iterations) == ("closed-form", STEPS)
     assert dict(designed.evaluations) == {"residual": 0, "first": 0, "second": STEPS + 1}
     assert designed.x0.tolist() == x0.tolist()
-    assert 0 < designed.elapsed < 60
+    assert history.mu.shape == history.effective_multipliers.shape == (STEPS + 1, 5)
+    assert (np.diff(history.elapsed) >= 0).all()
+    for name in ("x", "lam_x", "mu", "effective_multipliers", "g", "lam_g"):
+        assert not getattr(designed, name).flags.writeable
+    for name in ("x", "success"):
+        with pytest.raises(AttributeError):
+            setattr(designed, name, True)
 
 
-@pytest.mark.parametrize("method", ["auto", "closed-form", "gda"])
-def test_print_is_a_short_table(problem: Problem, method: str) -> None:
-    options = {"eta_x": 0.1} if method == "gda" else {}
-    result = Solver(problem, method, max_iter=3, **options).solve([0.3, 0.3, 0.4])
-    lines = str(result).split("\n")
-    labels = [re.match(r"[a-z]+ +", line).group() for line in lines]
-    assert len({len(label) for label in labels}) == 1  # values start in one column
-    assert {"problem", "stopped", "point", "objective", "feasibility"} <= {*str(result).split()}
-    assert max(map(len, lines)) < 200
-    assert "array" not in str(result)
-    assert result.stop.name in str(result)
-    assert result.point.name in str(result)
-
-
-def test_print_names_the_worst_constraint(problem: Problem) -> None:
-    for x0, worst in (([0.5, 0.5, 2.0], "curve[1]"), ([-3.0, 2.0, 0.5], "curve[0]")):
-        result = Solver(problem, "gda", max_iter=0).solve(x0)
-        assert result.worst() == worst
-        assert f"largest at {worst}" in str(result)
-    assert "6.10e+00" in str(result)  # −6.1
-    assert "iteration limit" in str(result)
-    assert result.history is None  # unless asked
+def test_designs_are_arrays(designed: Result) -> None:
+    history = designed.history
+    for name in ("eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"):
+        values = history.design(name)
+        assert values.tolist() == [getattr(design, name) for design in history.corrections]
+        assert (values > 0).all()
+    assert set(history.active) <= {"balance", "S1", "S3"}
+    assert len(history.active) == len(values) == STEPS
+    with pytest.raises(InputError, match="eta_z"):
+        history.design("eta_z")
 
 
 @pytest.mark.parametrize("method", ["auto", "closed-form", "pdhg"])
-def test_results_and_errors_can_be_pickled(problem: Problem, method: str) -> None:
+def test_result_is_printed_and_pickled(problem: Problem, method: str) -> None:
     result = Solver(problem, method, max_iter=4).solve([0.3, 0.3, 0.4], history=True)
+    labels = [re.match(r"[a-z]+ +", line).group() for line in str(result).split("\n")]
+    assert len({len(label) for label in labels}) == 1  # values start in one column
+    assert result.stop.name in str(result)
+    assert result.point.name in str(result)
     copy = pickle.loads(pickle.dumps(result))
     assert str(copy) == str(result)
     assert copy.stop is result.stop
@@ -91,47 +81,24 @@ def test_results_and_errors_can_be_pickled(problem: Problem, method: str) -> Non
     assert (error.function, error.entry) == ("the objective f", "x_0")
 
 
-def test_history_rows_belong_together(designed: Result) -> None:
-    problem = by_hand.instance(3.0, 0)[0]
-    history = designed.history
-    assert isinstance(history, History)
-    assert history.x.shape == (STEPS + 1, 3)
-    assert history.mu.shape == history.effective_multipliers.shape == (STEPS + 1, 5)
-    assert history.elapsed.shape == (STEPS + 1,)
-    assert (np.diff(history.elapsed) >= 0).all()
-    for t, (x, pi) in enumerate(zip(history.x, history.multipliers, strict=True)):
-        assert history.f[t] == pytest.approx(problem.f(x))
-        assert history.feasibility[t] == pytest.approx(np.abs(problem.h(x)).max())
-        residual = problem.gradient(x) + problem.jacobian(x).T @ pi
-        assert history.stationarity[t] == pytest.approx(np.abs(residual).max())
-
-
-def test_designs_are_arrays(designed: Result) -> None:
-    history = designed.history
-    for name in ("eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"):
-        values = history.design(name)
-        assert values.shape == (STEPS,)
-        assert values.tolist() == [getattr(design, name) for design in history.corrections]
-        assert (values > 0).all()
-    assert set(history.active) <= {"balance", "S1", "S3"}
-    assert len(history.active) == STEPS
-    with pytest.raises(InputError, match="eta_z"):
-        history.design("eta_z")
+def test_print_names_the_worst_constraint(problem: Problem) -> None:
+    for x0, worst in (([0.5, 0.5, 2.0], "curve[1]"), ([-3.0, 2.0, 0.5], "curve[0]")):
+        result = Solver(problem, "gda", max_iter=0).solve(x0)
+        assert result.worst() == worst
+        assert worst in str(result)
+        assert result.history is None  # unless asked
 
 
 def test_methods_without_a_design(problem: Problem) -> None:
     gda = Solver(problem, "gda", max_iter=3).solve(0.5, history=True).history
-    assert gda.corrections == (None, None, None)
+    assert (gda.corrections, gda.active) == ((None,) * 3, ("",) * 3)
     assert np.isnan(gda.design("eta_x")).all()
-    assert gda.active == ("", "", "")
     options = {"eta_x": 0.1 * np.eye(3), "eta_d": 0.2, "max_iter": 3}
     constant = Solver(problem, "constant", **options).solve(0.5, history=True).history
     assert constant.design("eta_d").tolist() == [0.2] * 3
     assert np.isnan(constant.design("eta_x")).all()  # a matrix is not one number
     none = Solver(problem, "closed-form", max_iter=0).solve(0.5, history=True).history
-    assert none.x.shape == (1, 3)
-    assert none.corrections == ()
-    assert none.design("eta_x").shape == (0,)
+    assert (none.x.shape, none.corrections, none.design("eta_x").shape) == ((1, 3), (), (0,))
 
 
 def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start: Any) -> list[str]:
@@ -144,20 +111,9 @@ def logged(capsys: pytest.CaptureFixture[str], solver: Solver, log: Any, **start
 def test_log_is_aligned(capsys, problem, method):
     lines = logged(capsys, Solver(problem, method, max_iter=12), True, x0=[0.3, 0.3, 0.4])
     ends = [match.end() for match in re.finditer(r"\S+", lines[0])]
-    assert len(lines[0]) < 100  # fits a terminal
     for number, row in enumerate(lines[1:]):
         assert [match.end() for match in re.finditer(r"\S+", row)] == ends
         assert int(row.split()[0]) == number
-    assert lines[1].split()[4:] == ["-"] * 5  # no step led to the start
-
-
-def test_log_is_aligned_for_extreme_values(capsys: pytest.CaptureFixture[str]) -> None:
-    x = ca.SX.sym("x", 2)
-    problem = Problem(x=x, f=-1e100 * ca.sumsqr(x), h=1e-100 * x)
-    options = {"eta_x": 1e3, "max_iter": 1, "divergence": 1e300}
-    lines = logged(capsys, Solver(problem, "constant", **options), True, x0=[1e5, -1e10])
-    assert len({len(line) for line in lines}) == 1
-    assert all(len(line.split()) == 9 for line in lines)
 
 
 def test_log_equals_the_history(capsys: pytest.CaptureFixture[str]) -> None:
@@ -167,15 +123,15 @@ def test_log_equals_the_history(capsys: pytest.CaptureFixture[str]) -> None:
     history = solver.solve(x0, lam_g0=lam, history=True).history
     rows = [line.split() for line in lines if "objective" not in line]
     assert len(rows) == 31
+    near = {"rel": 1e-2, "abs": 1e-12}
     steps = np.linalg.norm(np.diff(history.x, axis=0), axis=1)
+    designs = np.array([steps, *(history.design(name) for name in ("eta_x", "eta_d", "norm_M"))]).T
     for t, row in enumerate(rows):
         assert float(row[1]) == pytest.approx(history.f[t], rel=1e-6)
-        assert float(row[2]) == pytest.approx(history.feasibility[t], rel=1e-2)
-        assert float(row[3]) == pytest.approx(history.stationarity[t], rel=1e-2)
+        residuals = [history.feasibility[t], history.stationarity[t]]
+        assert [float(cell) for cell in row[2:4]] == pytest.approx(residuals, **near)
         if t:
-            assert float(row[4]) == pytest.approx(steps[t - 1], rel=1e-2)
-            for column, name in ((5, "eta_x"), (6, "eta_d"), (7, "norm_M")):
-                assert float(row[column]) == pytest.approx(history.design(name)[t - 1], rel=1e-2)
+            assert [float(cell) for cell in row[4:8]] == pytest.approx(designs[t - 1], **near)
             assert row[8] == history.active[t - 1]
 
 

@@ -88,26 +88,27 @@ def test_unbounded_problem_falls_far(label: str) -> None:
     assert (np.abs(of_x) <= TOLERANCE * (1.0 + np.abs(x))).all()
 
 
-@pytest.mark.parametrize("bound", [1e10, 3e10, 1e13, 1e18])
-@pytest.mark.parametrize("form", ["row", "sum of rows", "box of rows", "turning objective"])
-def test_bound_far_out_is_a_bound(form: str, bound: float) -> None:
+@pytest.mark.parametrize("bound", [1e10, 1e13, 1e18])
+def test_bound_far_out_is_a_bound(bound: float) -> None:
+    """Beside a ray it stops nothing: a curved set, a bound behind, or one of what stays small."""
     x, inf = ca.SX.sym("x", 2), np.inf
-    f, g, ubg = {
-        "row": (-x[0] + x[1] ** 2, x[0], bound),
-        "sum of rows": (-ca.sum1(x), ca.sum1(x), bound),
-        "box of rows": (-ca.sum1(x), x, bound),
-        "turning objective": (ca.sumsqr(x) / bound - ca.sum1(x), ca.sum1(x), inf),
-    }[form]
-    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
-    found = solver(x0=1, ubg=ubg)
-    least = -bound / 2 if form == "turning objective" else -bound * (2 if "box" in form else 1)
-    assert solver.stats()["stop_reason"] != "UNBOUNDED"
-    assert solver.stats()["success"]
-    assert float(found["f"]) == pytest.approx(least, rel=1e-9)
+    for f, g, lbg, ubg, least in (
+        (-x[0] + x[1] ** 2, x[0], -inf, bound, -bound),
+        (-ca.sum1(x), ca.sum1(x), -inf, bound, -bound),
+        (-ca.sum1(x), x, -inf, bound, -2 * bound),
+        (ca.sumsqr(x) / bound - ca.sum1(x), ca.sum1(x), -inf, inf, -bound / 2),
+        (-x[1], x[1] ** 2 - x[0], -inf, 0.0, None),
+        (-ca.sum1(x), ca.sum1(x), -bound, inf, None),
+        (-x[0], x[1], -bound, bound, None),
+    ):
+        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+        answer = solver(x0=1, lbg=lbg, ubg=ubg)
+        assert solver.stats()["success"] == (least is not None)
+        assert (solver.stats()["stop_reason"] == "UNBOUNDED") == (least is None)
+        assert least is None or float(answer["f"]) == pytest.approx(least, rel=1e-9)
 
 
-@pytest.mark.parametrize("shift", [0.3, 0.5, 0.9])
-@pytest.mark.parametrize("n", [3, 4, 6])
+@pytest.mark.parametrize(("n", "shift"), [(3, 0.3), (3, 0.9), (4, 0.5), (6, 0.9)])
 def test_equations_dependent_where_they_hold(n: int, shift: float) -> None:
     """h and h(1 + |x|²): |h| ~ 1e-8 and λ ~ 1e8 balance any ∇f, and trade |λh| ~ 1 of it."""
     x = ca.SX.sym("x", n)
@@ -121,20 +122,6 @@ def test_equations_dependent_where_they_hold(n: int, shift: float) -> None:
     near = abs(float(found["f"] - from_there["f"])) < 1e-3
     assert near or not solver.stats()["success"]
     assert near or not verify(both, found, ipopt=False, lbg=0, ubg=0).accepted
-
-
-@pytest.mark.parametrize("bound", [1e10, 1e13])
-def test_bound_beside_the_ray_stops_nothing(bound: float) -> None:
-    """On a curved set, with bounds behind, and with bounds of what stays small."""
-    x = ca.SX.sym("x", 2)
-    for f, g, lbg, ubg in (
-        (-x[1], x[1] ** 2 - x[0], -np.inf, 0.0),
-        (-ca.sum1(x), ca.sum1(x), -bound, np.inf),
-        (-x[0], x[1], -bound, bound),
-    ):
-        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
-        solver(x0=1, lbg=lbg, ubg=ubg)
-        assert solver.stats()["stop_reason"] == "UNBOUNDED"
 
 
 @pytest.mark.parametrize("label", PROBLEMS["undefined"])
@@ -189,19 +176,17 @@ def test_infimum_on_the_edge_is_no_ray(label: str):
 
 @pytest.mark.parametrize("label", PROBLEMS["poles"])
 def test_pole_is_no_minimum(label: str) -> None:
+    """Only beside a free logarithm's pole are trial points undefined."""
     found, stats, _ = solved(PROBLEMS["poles"][label])
+    undefined = stats["unified_return_status"] == "SOLVER_RET_NAN"
     assert not stats["success"]
-    # Beside a free logarithm's pole trial points are undefined, beside that of a fraction they are
-    # not, nor in the run that comes nearest to the pole of a logarithm within its bounds.
-    edge = label == "a free logarithm"
-    assert stats["unified_return_status"] == ("SOLVER_RET_NAN" if edge else "SOLVER_RET_UNKNOWN")
+    assert undefined == (label == "a free logarithm")
     assert float(found["f"]) < -20
 
 
 @pytest.mark.parametrize("label", PROBLEMS["no curvature"])
 def test_missing_curvature_at_the_start_is_harmless(label: str) -> None:
-    _, stats, _ = solved(PROBLEMS["no curvature"][label])
-    assert stats["success"]
+    assert solved(PROBLEMS["no curvature"][label])[1]["success"]
 
 
 def test_arguments_change_the_verdict() -> None:
@@ -222,25 +207,22 @@ def test_arguments_change_the_verdict() -> None:
         assert solver.stats()["stop_reason"] == verdict, (call, solver.explain())
 
 
-UNITS = {
-    "infeasible cycle": (lambda a, b: (a**2, ca.vertcat(a - b, b - a)), {"lbg": 1}, "INFEASIBLE"),
-    "falling cycle": (lambda a, b: (a, ca.vertcat(a - b, b - a)), {"lbg": 1}, "INFEASIBLE"),
-    "negative square": (lambda a, b: (a, a**2 + b**2), {"ubg": -1}, "INFEASIBLE"),
-    "unbounded strip": (lambda a, b: (a + b, a - b), {"lbg": 0, "ubg": 1}, "UNKNOWN"),
-    "solvable": (lambda a, b: ((a - 1) ** 2 + b**2, a * b), {"lbg": 1}, "SUCCESS"),
-}
-
-
 @pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("label", UNITS)
-def test_units_change_no_verdict(label: str, factor: float) -> None:
+def test_units_change_no_verdict(factor: float) -> None:
     """x → x/factor: the same sets in other units."""
-    make, bounds, verdict = UNITS[label]
     x = ca.SX.sym("x", 2)
-    f, g = make(factor * x[0], factor * x[1])
-    solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
-    solver(x0=1 / factor, **bounds)
-    assert solver.stats()["unified_return_status"] == f"SOLVER_RET_{verdict}", solver.explain()
+    a, b = factor * x[0], factor * x[1]
+    cycle = ca.vertcat(a - b, b - a)
+    for f, g, bounds, verdict in (
+        (a**2, cycle, {"lbg": 1}, "INFEASIBLE"),
+        (a, cycle, {"lbg": 1}, "INFEASIBLE"),
+        (a, a**2 + b**2, {"ubg": -1}, "INFEASIBLE"),
+        (a + b, a - b, {"lbg": 0, "ubg": 1}, "UNKNOWN"),
+        ((a - 1) ** 2 + b**2, a * b, {"lbg": 1}, "SUCCESS"),
+    ):
+        solver = nlpsol("s", "hybrid", {"x": x, "f": f, "g": g})
+        solver(x0=1 / factor, **bounds)
+        assert solver.stats()["unified_return_status"] == f"SOLVER_RET_{verdict}"
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
@@ -278,3 +260,41 @@ def test_path_between_discs_is_found(weight: float, force: float) -> None:
     start = np.r_[straight, np.full(2 * steps, force)]
     _, stats, _ = solved(Case(nlp, {"x0": start, **bounds}))
     assert stats["success"]
+
+
+# What has a solution and is neither degenerate nor at the edge of a domain hangs on no last bit.
+STABLE = {"parts", "starts", "scales", "one"}
+SENSITIVE = labelled(*(kind for kind in PROBLEMS if kind not in STABLE))
+# A start beside these is another problem: it has derivatives, or multipliers of 1e14.
+START_STAYS = ("undefined: ", "no curvature: ", "no multipliers: a square of zero from it")
+
+
+def perturbed(case: Case, of_functions: int, of_start: int) -> tuple[str, str]:
+    """Both statuses of the problem with factors 1 ± 1e-14 on f, rows, their bounds and the start.
+
+    Zero leaves the functions or the start as they are.
+    """
+    nlp, call, kind = case.nlp, dict(case.call), type(case.nlp["x"])
+    f, g = kind(nlp.get("f", 0)), kind(nlp.get("g", kind(0, 1)))
+    if of_functions:
+        noise = np.random.default_rng(of_functions).uniform(-1e-14, 1e-14, 1 + g.numel())
+        f, g = f * (1 + noise[0]), g * ca.DM(1 + noise[1:])
+        for key in {"lbg", "ubg"} & set(call):
+            call[key] = side(call, key, g.numel()) * (1 + noise[1:])
+    if of_start:
+        x0 = np.broadcast_to(np.asarray(call.get("x0", 0.0), float).ravel(), nlp["x"].numel())
+        noise = np.random.default_rng(of_start).uniform(-1e-14, 1e-14, x0.size)
+        call["x0"] = x0 + noise * np.maximum(1.0, np.abs(x0))
+    solver = nlpsol("s", "hybrid", {**nlp, "f": f, "g": g})
+    solver(**call)
+    return solver.stats()["stop_reason"], solver.stats()["point_status"]
+
+
+@pytest.mark.parametrize("label", SENSITIVE)
+def test_last_bit_changes_no_verdict(label: str) -> None:
+    """Another processor, and another kernel of the same BLAS, rounds the same sums otherwise."""
+    seeds = [(0, 0), (1, 0), (2, 0)]
+    if not label.startswith(START_STAYS):
+        seeds += [(0, 3), (0, 4), (5, 5)]
+    verdicts = {pair: perturbed(SENSITIVE[label], *pair) for pair in seeds}
+    assert len({*verdicts.values()}) == 1, verdicts

@@ -6,43 +6,52 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.core import warm
-from support.cases.nlp import CASES, parts, solved
+from support.cases.nlp import CASES, hock_schittkowski, parts, solved
 from support.judges.kkt import Judge
-from support.problems.published import HS, NLP
+from support.problems.published import HS
 
-from casadi_hybrid import InputError, Problem, Solver, nlpsol
-from casadi_hybrid.solver.nlpsol.solver import NlpSolver
+from casadi_hybrid import InputError, Problem, Result, Solver, nlpsol
 
 # Bounds of every kind, equations, many variables; each solved well within its tolerance.
 CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 112, 113, 118)]
 
 
-def prepared(problem: NLP) -> tuple[NlpSolver, dict[str, np.ndarray]]:
-    nlp, bounds = parts(problem.build())
-    arrays = {key: np.asarray(bounds[key], float).ravel() for key in bounds}
-    return nlpsol("solver", "hybrid", nlp), arrays
+def check_working_set(result: Result, bounds: dict[str, np.ndarray]) -> None:
+    """Assert that the working set names the sides that values and multipliers are on."""
+    for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
+        sides = getattr(result.working_set, kind)
+        low, high = bounds[f"lb{kind}"], bounds[f"ub{kind}"]
+        limit = np.select([sides == -1, sides == 1], [low, high], values)
+        assert ((sides == 2) == (low == high)).all()
+        assert np.abs(values - limit).max(initial=0.0) <= 1e-4
+        assert np.abs(lam[sides == 0]).max(initial=0.0) <= 1e-4
+        assert ((lam * sides)[sides != 2] >= 0).all()
 
 
 def test_changed_bounds_take_few_steps() -> None:
     """Every finite bound moved by up to 1e-4: the steps of all problems, warm against cold."""
     draws = np.random.default_rng(7)
-    cold, near = [], []
+    cold, warm_steps = [], []
     for problem in CHOSEN:
-        solver, bounds = prepared(problem)
+        nlp, call = parts(problem.build())
+        bounds = {key: np.asarray(call[key], float).ravel() for key in call}
+        solver = nlpsol("solver", "hybrid", nlp)
         solver(x0=problem.x0, **bounds)
         first = solver.result
+        check_working_set(first, bounds)
         for kind in "xg":
             shift = 1e-4 * draws.uniform(-1.0, 1.0, bounds[f"lb{kind}"].size)
             bounds |= {key: bounds[key] + shift for key in (f"lb{kind}", f"ub{kind}")}
         solver(x0=problem.x0, **bounds)
-        cold.append(solver.result)
+        f = solver.result.f
+        cold.append(solver.result.iterations)
+        assert solver.result.success
         solver(warm_start=first, **bounds)
-        near.append(solver.result)
-    assert all(result.success for result in (*cold, *near))
-    for a, b in zip(cold, near, strict=True):
-        assert b.f <= a.f + 1e-5 * max(1.0, abs(a.f))
-    assert np.median([result.iterations for result in near]) <= 2
-    assert sum(r.iterations for r in near) <= 0.3 * sum(r.iterations for r in cold)
+        warm_steps.append(solver.result.iterations)
+        assert solver.result.success
+        assert solver.result.f <= f + 1e-5 * max(1.0, abs(f))
+    assert np.median(warm_steps) <= 2
+    assert sum(warm_steps) <= 0.3 * sum(cold)
 
 
 def test_working_set_names_sides() -> None:
@@ -55,25 +64,7 @@ def test_working_set_names_sides() -> None:
     assert result.success
     assert working.x.tolist() == [-1, 0, 1, 2, 0]
     assert working.g.tolist() == [1, 0, 2]
-    assert str(working) == ("x: 1 lower, 1 upper, 1 equal of 5; g: 0 lower, 1 upper, 1 equal of 3")
-    with pytest.raises(ValueError, match="read-only"):
-        working.x[0] = 0
-
-
-@pytest.mark.parametrize("problem", CHOSEN, ids=lambda problem: problem.name)
-def test_working_set_agrees_with_multipliers(problem: NLP) -> None:
-    solver, bounds = prepared(problem)
-    solver(x0=problem.x0, **bounds)
-    result = solver.result
-    for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
-        sides = getattr(result.working_set, kind)
-        low, high = bounds[f"lb{kind}"], bounds[f"ub{kind}"]
-        assert ((sides == 2) == (low == high)).all()
-        assert (np.abs(values - low)[sides == -1] <= 1e-4).all()
-        assert (np.abs(values - high)[sides == 1] <= 1e-4).all()
-        assert (np.abs(lam[sides == 0]) <= 1e-4).all()
-        assert (lam[sides == -1] <= 0).all()
-        assert (lam[sides == 1] >= 0).all()
+    assert not working.x.flags.writeable
 
 
 def test_arguments_go_before_the_warm_start() -> None:
@@ -81,11 +72,11 @@ def test_arguments_go_before_the_warm_start() -> None:
     solver = solved(nlp, **call)
     first = solver.result
     rest = {key: value for key, value in call.items() if key not in ("p", "x0")}
-    found = solver(p=[2.2, 2.9], warm_start=first, **rest)
+    answer = solver(p=[2.2, 2.9], warm_start=first, **rest)
     assert solver.result.success
     assert solver.result.x0.tolist() == first.x.tolist()
     assert solver.result.p.tolist() == [2.2, 2.9]
-    assert Judge(nlp).kkt(found, {"p": [2.2, 2.9], **rest}) <= 1e-6
+    assert Judge(nlp).kkt(answer, {"p": [2.2, 2.9], **rest}) <= 1e-6
     solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
     assert solver.result.success
     assert solver.result.x0.tolist() == [0.5, 0.25]
@@ -93,12 +84,10 @@ def test_arguments_go_before_the_warm_start() -> None:
 
 def test_failed_result_is_only_a_start() -> None:
     nlp, call = CASES["mixed"]
-    solver = solved(nlp, {"max_iter": 2}, **call)
-    failed = solver.result
-    assert not failed.success
-    solver = solved(nlp, **{**call, "x0": None}, warm_start=failed)
-    assert solver.result.success
-    assert solver.result.x0.tolist() == failed.x.tolist()
+    failed = solved(nlp, {"max_iter": 2}, **call).result
+    result = solved(nlp, **{**call, "x0": None}, warm_start=failed).result
+    assert (failed.success, result.success) == (False, True)
+    assert result.x0.tolist() == failed.x.tolist()
 
 
 def test_wrong_warm_start_is_refused() -> None:
@@ -112,40 +101,28 @@ def test_wrong_warm_start_is_refused() -> None:
             solver(**call, warm_start=wrong)
 
 
-def test_repeated_equation_takes_few_steps():
-    x, p = ca.SX.sym("x", 3), ca.SX.sym("p", 3)
-    row = x[0] + 2 * x[1] - x[2]
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] * x[1], "g": ca.vertcat(row, 2.47 * row)}
-    solver = nlpsol("twice", "hybrid", nlp)
-    bounds = {"lbg": [1, 2.47], "ubg": [1, 2.47], "lbx": 0.2}
-    solver(x0=0, p=[1, 0, 1], **bounds)
-    assert solver.stats()["iter_count"] > 3
-    solver(warm_start=solver.result, p=[1.01, 0.01, 0.98])
-    assert solver.stats()["success"]
-    assert solver.stats()["iter_count"] <= 2
+ROWS = [[[1], [1]], [[1], [2]], [[1], [3]], [[1, 0], [0, 1], [1, -2]]]
 
 
-ROWS = {"twice": [[1], [1]], "2": [[1], [2]], "3": [[1], [3]], "sum": [[1, 0], [0, 1], [1, -2]]}
-
-
-@pytest.mark.parametrize("multiples", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("multiples", ROWS, ids=str)
 def test_dependent_rows_keep_least_multipliers(multiples: list[list[float]]) -> None:
     """min ‖y − a‖² s.t. rows A y = b, several times: y = a − Aᵀμ, 2μ = Mᵀλ."""
     M = np.array(multiples)
     A, a = np.array([[1.3, -0.7, 0.4], [0.0, 0.5, -1.1]])[: M.shape[1]], np.array([1.0, 2, 3])
     y = ca.SX.sym("y", 3)
     nlp = {"x": y, "f": ca.sumsqr(y - a), "g": ca.mtimes(ca.DM(M @ A), y)}
-    solver = nlpsol("s", "hybrid", nlp)
-    equal = lambda b: dict.fromkeys(("lbg", "ubg"), M @ np.full(M.shape[1], b))  # noqa: E731
-    solver(**equal(0.1))
-    for b in np.linspace(0.2, 3, 29):
-        found = solver(warm_start=solver.result, **equal(b))
-        mu = np.linalg.solve(A @ A.T, A @ a - b)
+    solver, before = nlpsol("s", "hybrid", nlp), {}
+    for b in np.linspace(0.1, 3, 30):
+        rows = M @ np.full(M.shape[1], b)
+        answer = solver(lbg=rows, ubg=rows, **before)
         assert solver.result.success
-        assert solver.result.iterations <= 1
-        assert found["x"].full().ravel() == pytest.approx(a - A.T @ mu, abs=1e-8)
-        assert M.T @ found["lam_g"].full().ravel() == pytest.approx(2 * mu, abs=1e-6)
-        assert np.abs(solver.result.lam_g).max() < 10
+        if before:
+            mu = np.linalg.solve(A @ A.T, A @ a - b)
+            assert solver.result.iterations <= 1
+            assert answer["x"].full().ravel() == pytest.approx(a - A.T @ mu, abs=1e-8)
+            assert M.T @ answer["lam_g"].full().ravel() == pytest.approx(2 * mu, abs=1e-6)
+            assert np.abs(solver.result.lam_g).max() < 10
+        before = {"warm_start": solver.result}
 
 
 @pytest.mark.parametrize("size", [1e4, 1e9, 1e13, 1e15, 1e17])
@@ -211,7 +188,7 @@ def test_slow_first_steps_are_followed() -> None:
     assert max(stats["iterations"]["mu"]) < 1e-5
 
 
-def jumped(radius: float) -> NlpSolver:
+def jumped(radius: float):
     """From the solution on the unit circle, with its multipliers, to that on another circle."""
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     waves = ca.cos(4 * x[0]) + 0.1 * (x[1] - 1) ** 2
@@ -230,7 +207,6 @@ def test_first_step_far_outside_is_rejected() -> None:
     assert far.result.success
     assert far.result.f == pytest.approx(-0.97053, abs=1e-5)
     assert max(far.stats()["iterations"]["mu"]) == 1e-3  # the barrier, from far away
-    assert (near.result.iterations, far.result.iterations) == (4, 7)
 
 
 def test_barrier_begins_wide_far_away() -> None:
@@ -244,18 +220,16 @@ def test_barrier_begins_wide_far_away() -> None:
     nlp = {"x": ca.vec(X), "p": p, "f": ca.sumsqr(corners[:, 1:] - corners[:, :-1]), "g": g}
     solver = nlpsol("path", "hybrid", nlp)
     straight = np.vstack([np.linspace(0, 4, 22)[1:-1], np.zeros(20)]).T.ravel()
-    known = solver(x0=straight, p=[1, -0.9], lbg=1)
-
-    def barrier(*place: float) -> list[float]:
-        solver(p=place, lbg=1, **warm(known))
+    known = warm(solver(x0=straight, p=[1, -0.9], lbg=1))
+    barriers = []
+    for place in ([1.01, -0.9], [3, 0.1], [1, 0.1]):
+        solver(p=place, lbg=1, **known)
         assert solver.result.success
-        return solver.stats()["iterations"]["mu"]
-
-    assert max(barrier(1.01, -0.9)) < 1e-5
-    far = barrier(3, 0.1)
+        barriers.append(solver.stats()["iterations"]["mu"])
+    near, far, _ = barriers
+    assert max(near) < 1e-5
     assert far[1] == 1e-3  # the first row is that of the active set
-    assert max(far) == 0.1
-    assert max(barrier(1, 0.1)) == 0.1
+    assert max(barriers[1]) == max(barriers[2]) == 0.1
 
 
 def test_feasible_start_beats_infeasible_iterates() -> None:
@@ -271,55 +245,24 @@ def test_feasible_start_beats_infeasible_iterates() -> None:
     assert abs(found.last["x0"][1] - found.last["x0"][0] ** 2) > 1e-6
 
 
-def swing_up(intervals: int) -> tuple[dict[str, ca.SX], dict[str, np.ndarray]]:
-    """A pole on a cart from hanging to standing, by the midpoint rule; at x0 ∇f is 0."""
-    state, force = ca.SX.sym("state", 4, intervals + 1), ca.SX.sym("force", 1, intervals)
-    rows = [state[:, 0], state[:, -1] - ca.DM([0, np.pi, 0, 0])]
-    for k in range(intervals):
-        _, angle, speed, rate = ca.vertsplit((state[:, k] + state[:, k + 1]) / 2)
-        sin, cos = ca.sin(angle), ca.cos(angle)
-        push = (force[k] + 0.3 * sin * (0.5 * rate**2 + 9.81 * cos)) / (1 + 0.3 * sin**2)
-        slope = ca.vertcat(speed, rate, push, -2 * (push * cos + 9.81 * sin))
-        rows.append(state[:, k + 1] - state[:, k] - 2.0 / intervals * slope)
-    x = ca.veccat(state, force)
-    most = np.r_[np.tile([2.0, np.inf, np.inf, np.inf], intervals + 1), np.full(intervals, 20.0)]
-    nlp = {"x": x, "f": ca.sumsqr(force) / intervals, "g": ca.veccat(*rows)}
-    return nlp, {"x0": np.zeros(x.numel()), "lbx": -most, "ubx": most, "lbg": 0.0, "ubg": 0.0}
-
-
 @pytest.mark.parametrize("door", ["numbers", "last", "warm_start"])
-@pytest.mark.parametrize(("intervals", "few"), [(20, 6), (30, 4)])
-def test_short_calls_add_up_to_a_long_one(intervals: int, few: int, door: str) -> None:
-    nlp, given = swing_up(intervals)
-    solver, short = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp, {"max_iter": few})
-    long, spent = solver.within(**given), 0
-    assert long.success
-    numbers = {"x0": given.pop("x0")}
-    before = None
-    while spent <= 1.5 * long.iterations:
-        found = short(**given, **({"warm_start": before} if before else numbers))
-        result, spent = short.result, spent + short.result.iterations
-        if result.success:
-            break
-        assert result.residuals.feasibility < 3.0  # at x0, where ∇f is 0, it is π
-        numbers = short.stats()["last"]
-        if door == "numbers":
-            numbers = {"x0": found["x"], "lam_x0": found["lam_x"], "lam_g0": found["lam_g"]}
-        before = result if door == "warm_start" else None
-    assert result.success
-    assert spent <= 1.5 * long.iterations
-
-
-@pytest.mark.parametrize("most", [1, 2, 3])
-def test_iteration_limit_keeps_the_last_point(most: int) -> None:
-    """Newton's steps for x³ = p from the solution at p = 1: their points are known."""
-    x, p = ca.MX.sym("x"), ca.MX.sym("p")
-    nlp = {"x": x, "p": p, "f": 0.5 * x**2, "g": x**3 - p}
-    solver = nlpsol("s", "hybrid", nlp, {"max_iter": most})
-    expected = 1.0
-    for _ in range(most):
-        expected -= (expected**3 - 1.5) / (3.0 * expected**2)
-    found = solver(x0=1.0, p=1.5, lbg=0.0, ubg=0.0, lam_g0=-1.0 / 3.0)
-    assert solver.stats()["iter_count"] == most
-    assert solver.stats()["return_status"] == "Maximum_Iterations_Exceeded"
-    assert float(found["x"]) == pytest.approx(expected, rel=1e-12)
+def test_short_calls_add_up_to_a_long_one(door: str) -> None:
+    x = ca.SX.sym("x", 3)
+    rows = ca.vertcat(x[0] + x[1] * ca.exp(x[2]) + x[2] ** 3 - 2, ca.sin(x[0]) - x[1])
+    flat = {"x": x, "f": ca.sumsqr(x), "g": rows}  # at the start ∇f is 0
+    problems = [(flat, {"x0": np.zeros(3), "lbg": 0, "ubg": 0})]
+    for nlp, call in (*problems, *map(hock_schittkowski, (85, 89, 111, 116, 117))):
+        numbers, bounds = {"x0": call["x0"]}, {key: call[key] for key in call if key != "x0"}
+        solver, short = nlpsol("s", "hybrid", nlp), nlpsol("s", "hybrid", nlp, {"max_iter": 4})
+        most, spent = 1.5 * solver.within(**call).iterations, 0
+        before = {}
+        while not spent or (spent <= most and not short.result.success):
+            answer = short(**bounds, **(before or numbers))
+            spent += short.result.iterations
+            assert nlp is not flat or short.result.residuals.feasibility < 1.0  # 2 at the start
+            numbers = short.stats()["last"]
+            if door == "numbers":
+                numbers = warm(answer)
+            before = {"warm_start": short.result} if door == "warm_start" else {}
+        assert short.result.success
+        assert spent <= most

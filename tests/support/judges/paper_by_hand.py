@@ -104,8 +104,8 @@ class Designed(NamedTuple):
 
     C_aug: Array
     C_opt: Array
-    eta_x: float
-    eta_d: float
+    eta_x: Any
+    eta_d: Any
     margin: float
     norm_M: float
 
@@ -219,8 +219,8 @@ def algorithm_1(
         h, B = problem.h(x), problem.jacobian(x)
         d = rule(problem.hessian(x, mu if printed else mu - C_before @ h_before), B)
         memory = C_before @ h_before if telescoped else d.C_opt @ h_before
-        mu = mu + d.eta_d * h + d.C_opt @ h - memory
-        x = x - d.eta_x * (problem.gradient(x) + B.T @ (mu + d.C_aug @ h))
+        mu = mu + np.dot(d.eta_d, h) + d.C_opt @ h - memory
+        x = x - np.dot(d.eta_x, problem.gradient(x) + B.T @ (mu + d.C_aug @ h))
         h_before, C_before = h, d.C_opt
 
 
