@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from casadi_hybrid import Problem, nlpsol
-from casadi_hybrid.core.binding.core import OUTPUTS
+from casadi_hybrid.core.binding.core import OUTPUTS, engine_of
 from casadi_hybrid.core.export.core import core_sources
 from casadi_hybrid.core.header import C, Headers
 from casadi_hybrid.problem.building.build import Sources, load
@@ -190,6 +190,11 @@ CASES = {made.__name__: made for made in MADE}
 
 def problem_of(case: Case) -> Problem:
     return Problem.from_nlp(case.nlp)
+
+
+def engine_answer(problem: Problem) -> Any:
+    """The ``hybrid_answer`` of this thread's last solve of a problem."""
+    return engine_of(problem).cores[0].answer
 
 
 def warm(outputs: Any) -> Numbers:

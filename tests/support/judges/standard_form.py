@@ -12,6 +12,8 @@ from support.cases.core import (
     WHOLE,
     Arena,
     FormData,
+    KktData,
+    LowRankData,
     PointData,
     core_in_pieces,
 )
@@ -19,6 +21,7 @@ from support.cases.core import (
 from casadi_hybrid import Problem
 from casadi_hybrid.core.binding.core import Core
 from casadi_hybrid.core.binding.plan import plan_of
+from casadi_hybrid.core.header import C
 from casadi_hybrid.problem.arguments import Numbers
 from casadi_hybrid.problem.point.limits import Limits
 from casadi_hybrid.utils.casadi_internals import trigger
@@ -48,6 +51,11 @@ class Form:
         assert arena.used_doubles <= doubles
         assert core.hybrid_make_form(ct.byref(self.form), ct.byref(self.point)) == 0
         core.hybrid_find_bounds(ct.byref(self.form))
+
+    @property
+    def functions(self) -> Any:
+        """The ``hybrid_functions`` that the core calls."""
+        return C.hybrid_functions.from_address(self.space.data.functions)
 
     def of_form(self, name: str, size: int) -> np.ndarray:
         return view(getattr(self.form, name), size)
@@ -81,6 +89,42 @@ class Form:
         given = (getattr(at, name) for name in ("plan", "functions", "numbers"))
         memory = (one.ctypes.data for one in room)
         return int(self.core.hybrid_sqp(*given, *memory, at.answer))
+
+
+class Kkt:
+    """The KKT matrix of a form in C.
+
+    Args:
+        form: its problem and memory.
+        low_rank: U, a row each, and w of a change of W by U' diag(w) U; by default the form's.
+    """
+
+    def __init__(self, form: Form, low_rank: tuple[Any, Any] | None = None) -> None:
+        self.form, self.data = form, KktData(answer=form.space.data.answer)
+        plan, arena = ct.byref(form.data), Arena()
+        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
+        self.doubles = np.full(arena.used_doubles, np.nan)
+        self.ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
+        arena = Arena(self.doubles.ctypes.data, self.ints.ctypes.data)
+        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
+        self.low = form.form.low_rank
+        if low_rank is not None:
+            U, w = (np.array(values, float) for values in low_rank)
+            room = np.zeros((w.size + 1) * (form.data.n + form.data.m))
+            self.rooms = {name: room.copy() for name, _ in LowRankData._fields_[2:]}
+            self.rooms |= {"U": U, "w": w}
+            at = (array.ctypes.data for array in self.rooms.values())
+            self.low = LowRankData(w.size, 0, *at)
+        self.data.low_rank = ct.addressof(self.low)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call a function of (plan, …)."""
+        function = getattr(self.form.core, name)
+        return int(function(ct.byref(self.form.data), *map(address, arguments)))
+
+    @property
+    def at(self) -> Any:
+        return ct.byref(self.data)
 
 
 class Formula:
