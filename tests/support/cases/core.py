@@ -42,7 +42,7 @@ def core_in_pieces() -> Any:
     """The core with all functions visible; the test is skipped without a compiler."""
     if shutil.which("cc") is None:
         pytest.skip("there is no compiler")
-    found = load(Sources("pieces", core_sources()))
+    found = load(Sources("pieces", core_sources(), ("-O0",)))
     C.declare(found)
     return found
 
