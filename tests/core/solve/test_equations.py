@@ -29,11 +29,9 @@ def eigenvectors_by_c(A: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
 def test_eigenvectors_match_numpy(n: int) -> None:
     whole = np.random.default_rng(n).normal(size=(n, n))
     turned = np.linalg.qr(whole)[0] if n else whole
-    matrices = [
-        *(by * (whole + whole.T) for by in (1.0, 1e9, 1e-170, 1e-300, 1e170, 1e300)),
-        np.zeros((n, n)), np.eye(n), np.ones((n, n)),
-        np.diag(np.arange(n) % 3 - 1.0), turned @ np.diag(10.0 ** -np.arange(n)) @ turned.T,
-    ]  # fmt: skip
+    matrices = [by * (whole + whole.T) for by in (1.0, 1e9, 1e-170, 1e-300, 1e170, 1e300)]
+    matrices += [np.zeros((n, n)), np.eye(n), np.ones((n, n)), np.diag(np.arange(n) % 3 - 1.0)]
+    matrices += [turned @ np.diag(10.0 ** -np.arange(n)) @ turned.T]
     for A in (0.5 * (matrix + matrix.T) for matrix in matrices):
         status, values, W = eigenvectors_by_c(A)
         size = np.abs(A).sum()
@@ -49,64 +47,71 @@ def test_eigenvectors_match_numpy(n: int) -> None:
 # --- whole solves ---------------------------------------------------------------------------------
 
 X = ca.SX.sym("x", 5)
-x, y = X[:2], X[:3]
-SQUARES = ca.sumsqr(x)
-PROBLEMS: dict[str, Made] = {
+x, y, z = X[:2], X[:3], X[:4]
+PROBLEMS: dict[str, tuple[ca.SX, ca.SX, list[ca.SX], dict[str, Any]]] = {
     # The curvature of the equation spoils full steps: corrections, and steps that are refused.
     "valley": (
-        {"x": y, "f": (1 - X[0]) ** 2 + X[2] ** 4,
-         "g": ca.vertcat(10 * (X[1] - X[0] ** 2), X[2] - ca.sin(X[0]))},
+        y,
+        (1 - X[0]) ** 2 + X[2] ** 4,
+        [10 * (X[1] - X[0] ** 2), X[2] - ca.sin(X[0])],
         {"x0": [-1.2, 1, 2]},
     ),
     # The radius cuts steps, and damps the part in the range of A'.
     "far": (
-        {"x": X[:4], "f": ca.sumsqr(X[:4] - ca.DM([1, 2, 3, 4])) + ca.cos(X[0] * X[3]),
-         "g": ca.vertcat(X[0] * X[1] - X[2], ca.exp(X[3]) - X[0])},
+        z,
+        ca.sumsqr(z - ca.DM([1, 2, 3, 4])) + ca.cos(X[0] * X[3]),
+        [X[0] * X[1] - X[2], ca.exp(X[3]) - X[0]],
         {"x0": [30, -20, 4, 2]},
     ),
     # The Hessian is indefinite on ker A.
-    "bent": (
-        {"x": y, "f": X[0] * X[1] * X[2] + ca.sum1(y**4), "g": ca.sum1(y) - 0.3},
-        {"x0": [0.1, 0.2, -0.5]},
-    ),
+    "bent": (y, X[0] * X[1] * X[2] + ca.sum1(y**4), [ca.sum1(y) - 0.3], {"x0": [0.1, 0.2, -0.5]}),
     "dependent rows": (
-        {"x": X[:4], "f": X[2] + 0.5 * X[3] ** 2,
-         "g": ca.vertcat(ca.sumsqr(X[:4]) - 4, 2 * ca.sumsqr(X[:4]) - 8, X[0] * X[1] - 1)},
+        z,
+        X[2] + 0.5 * X[3] ** 2,
+        [ca.sumsqr(z) - 4, 2 * ca.sumsqr(z) - 8, X[0] * X[1] - 1],
         {"x0": [1, 0.5, -1, 0.4]},
     ),
     # Steep rows, a steep objective, a fixed variable, and a row without a bound.
     "kinds": (
-        {"x": X, "f": 3e3 * (X[0] - 1) ** 2 + ca.exp(X[1]) + X[3] ** 2,
-         "g": ca.vertcat(4e3 * (X[0] * X[1] - X[2]), X[3] + X[4], ca.sumsqr(X) - 3)},
-        {"x0": [1, 1.2, 0.3, 0.2, 3], "lbx": [-np.inf] * 4 + [0.5], "ubx": [np.inf] * 4 + [0.5],
-         "lbg": [2, -np.inf, 1], "ubg": [2, np.inf, 1]},
+        X,
+        3e3 * (X[0] - 1) ** 2 + ca.exp(X[1]) + X[3] ** 2,
+        [4e3 * (X[0] * X[1] - X[2]), X[3] + X[4], ca.sumsqr(X) - 3],
+        {
+            "x0": [1, 1.2, 0.3, 0.2, 3],
+            "lbx": [-np.inf] * 4 + [0.5],
+            "ubx": [np.inf] * 4 + [0.5],
+            "lbg": [2, -np.inf, 1],
+            "ubg": [2, np.inf, 1],
+        },
     ),
     # More equations than unknowns, which have a root.
     "tall": (
-        {"x": x, "f": ca.exp(X[0]) * X[1],
-         "g": ca.vertcat(SQUARES - 5, X[0] * X[1] - 2, X[0] - 2 * X[1] + 3)},
+        x,
+        ca.exp(X[0]) * X[1],
+        [ca.sumsqr(x) - 5, X[0] * X[1] - 2, X[0] - 2 * X[1] + 3],
         {"x0": [1.2, 1.7]},
     ),
     # Trial points beyond the domain of the objective.
-    "domain": ({"x": x, "f": X[0] - ca.log(X[1]), "g": SQUARES - 1}, {"x0": [-0.3, 0.1]}),
+    "domain": (x, X[0] - ca.log(X[1]), [ca.sumsqr(x) - 1], {"x0": [-0.3, 0.1]}),
     # The violation is stationary at the start, where A is zero, and falls alike on all sides.
-    "centre": ({"x": x, "f": (X[0] - 0.3) ** 2 + X[1], "g": SQUARES - 1}, {"x0": 0}),
+    "centre": (x, (X[0] - 0.3) ** 2 + X[1], [ca.sumsqr(x) - 1], {"x0": 0}),
     # One of two opposite directions leads away from the start, and neither is better.
-    "saddle": (
-        {"x": y, "f": X[0] ** 2 - X[1] ** 2 + X[1] ** 4 + X[2], "g": X[2] + X[0]}, {"x0": 0},
-    ),
+    "saddle": (y, X[0] ** 2 - X[1] ** 2 + X[1] ** 4 + X[2], [X[2] + X[0]], {"x0": 0}),
     # Past a least violation, at 1.13; the roots are negative.
     "two wells": (
-        {"x": x, "f": SQUARES,
-         "g": ca.vertcat(X[0] ** 4 - 3 * X[0] ** 2 + X[0] + 2, X[1] + X[0] - 1)},
+        x,
+        ca.sumsqr(x),
+        [X[0] ** 4 - 3 * X[0] ** 2 + X[0] + 2, X[1] + X[0] - 1],
         {"x0": [1.5, 0.0]},
     ),
-}  # fmt: skip
+}
+"""Variables, objective, equations, and other numbers than bounds of zero."""
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_solutions_meet_the_conditions(name: str) -> None:
-    nlp, numbers = PROBLEMS[name]
+    variables, f, g, numbers = PROBLEMS[name]
+    nlp = {"x": variables, "f": f, "g": ca.vertcat(*g)}
     made = nlp, {"lbg": 0, "ubg": 0, **numbers}
     solver, found = solved(made)
     assert solver.stats()["success"]
@@ -116,9 +121,9 @@ def test_solutions_meet_the_conditions(name: str) -> None:
 
 @pytest.mark.parametrize("n", [40, 120, 190])
 def test_many_variables_share_an_equation(n: int) -> None:
-    z = ca.SX.sym("z", n)
-    f = ca.sumsqr(z - ca.DM(np.linspace(-1, 1, n))) + 0.1 * ca.dot(z[1:] ** 2, z[:-1])
-    made = {"x": z, "f": f, "g": ca.sumsqr(z) - 2}, {"x0": 0.2, "lbg": 0, "ubg": 0}
+    u = ca.SX.sym("u", n)
+    f = ca.sumsqr(u - ca.DM(np.linspace(-1, 1, n))) + 0.1 * ca.dot(u[1:] ** 2, u[:-1])
+    made = {"x": u, "f": f, "g": ca.sumsqr(u) - 2}, {"x0": 0.2, "lbg": 0, "ubg": 0}
     solver, found = solved(made)
     assert solver.stats()["success"]
     assert_kkt(made, found)
@@ -129,11 +134,11 @@ def cubic(seed: int) -> Made:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 5))
     m = int(rng.integers(1, n + 1))
-    z = ca.SX.sym("z", n)
+    u = ca.SX.sym("u", n)
     A, B, c = rng.normal(size=(m, n)), rng.normal(size=(m, n)), rng.normal(size=m)
-    g = ca.mtimes(A, z) + ca.mtimes(B, z**3) - c + ca.sin(3 * z[0]) * z[-1]
+    g = ca.mtimes(A, u) + ca.mtimes(B, u**3) - c + ca.sin(3 * u[0]) * u[-1]
     numbers = {"x0": 3 * rng.normal(size=n), "lbg": 0, "ubg": 0}
-    return {"x": z, "f": ca.sumsqr(z - 1) + ca.cos(2 * z[0]), "g": g}, numbers
+    return {"x": u, "f": ca.sumsqr(u - 1) + ca.cos(2 * u[0]), "g": g}, numbers
 
 
 def test_random_equations_are_solved() -> None:
@@ -153,8 +158,8 @@ def test_random_equations_are_solved() -> None:
 @pytest.mark.parametrize(
     ("variables", "g"),
     [
-        (x, SQUARES + 1),
-        (y, ca.vertcat(SQUARES - 1, ca.sumsqr(x - 3) - 1, X[2] - X[0])),  # apart, and a plane
+        (x, ca.sumsqr(x) + 1),
+        (y, ca.vertcat(ca.sumsqr(x) - 1, ca.sumsqr(x - 3) - 1, X[2] - X[0])),  # apart, and a plane
     ],
 )
 def test_stationary_violation_is_proved(variables: ca.SX, g: ca.SX, start: float) -> None:
