@@ -14,7 +14,7 @@ from support.paths import ROOT
 
 from casadi_hybrid import InputError, nlpsol
 from casadi_hybrid.cli import main
-from casadi_hybrid.core.export.compare import STRICT, compare, spoken
+from casadi_hybrid.core.export.compare import compare, spoken
 from casadi_hybrid.core.export.core import core_sources
 from casadi_hybrid.core.export.needs import HEADERS
 from casadi_hybrid.core.header import C
@@ -220,34 +220,6 @@ def test_search_has_limits_and_words(searching, sanitized, tmp_path):
     assert (time, done) == (StopReason.TIME_LIMIT.value, StopReason.CONVERGED.value)
 
 
-def test_limited_search_returns_best_point(searching, sanitized, tmp_path):
-    """From wrong multipliers; the last run may have no step left, and knows x0 alone."""
-    body = """
-    static const double wrong[] = {50.0, -50.0, 50.0, 50.0, 1.0, 0.0, -1e3};
-    int i, most, status;
-    for (i = 0; i < FOUND_N_X; i++) in.x0[i] = 2.5, in.lam_x0[i] = 9.0;
-    for (i = 0; i < FOUND_N_G; i++) in.lam_g0[i] = wrong[i];
-    for (most = 0, status = -1; status && most < 60; most++) {
-        in.max_iter = most;
-        status = found_solve(&in, &out);
-        printf("%d %.17g\\n", status, out.feasibility);
-    }
-    in.now = now;
-    for (most = 0, status = -1; status && most < 600; most++) {
-        in.max_time = most + 0.5;
-        status = found_solve(&in, &out);
-        printf("%d %.17g\\n", status, out.feasibility);
-    }
-"""
-    found = np.loadtxt(run(sanitized(searching, driver(tmp_path, "found", body))).splitlines())
-    for solves in np.split(found, np.flatnonzero(found[:, 0] == 0)[:1] + 1):
-        assert solves[-1, 0] == 0
-        assert (solves[:-1, 0] == UNSOLVED).all()
-        within = solves[:, 1] <= 1e-6  # of more steps more was seen
-        assert 1 <= np.argmax(within) < len(solves) // 2
-        assert (np.diff(within.astype(int)) >= 0).all()
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -434,19 +406,6 @@ def test_compilers_agree(oscillator, rows, searching, which):
         assert compared.solved[0] == compared.solved[1] == len(export.cases)
         assert compared.difference <= CLOSE
         assert compared.cold == (export.cold and (0, export.cold.answer.iterations))
-
-
-@pytest.mark.slow
-def test_valgrind_finds_nothing(searching, compiler, tmp_path):
-    if shutil.which("valgrind") is None:
-        pytest.skip("there is no valgrind")
-    sources = [file for file in searching.files if file.endswith(".c") and file != "main.c"]
-    program = str(tmp_path / "replay")
-    made = ended([compiler, *STRICT, *sources, "-lm", "-o", program], cwd=searching.folder)
-    assert not made.returncode, made.stderr
-    words = ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", program]
-    run_under = ended(words, input=spoken(searching.solves))
-    assert (run_under.returncode, run_under.stderr) == (0, "")
 
 
 @pytest.mark.slow

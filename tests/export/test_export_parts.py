@@ -44,16 +44,6 @@ def chain(N=8):
     return {"x": x, "p": p, "f": ca.sumsqr(x) + ca.sum1(x[1::2] ** 4), "g": g}
 
 
-def single_shooting(N=12):
-    """Each state is a function of all inputs before it: long, and little repeats."""
-    u, p = ca.SX.sym("u", N), ca.SX.sym("p", 2)
-    x, f = p, 0
-    for k in range(N):
-        x = x + 0.1 * ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u[k], x[0])
-        f += ca.sumsqr(x) + u[k] ** 2
-    return {"x": u, "p": p, "f": f, "g": x}
-
-
 def linear():
     """No Hessian and no number that a part makes."""
     x, p = ca.SX.sym("x", 3), ca.SX.sym("p")
@@ -158,7 +148,6 @@ def test_shortest_form_is_chosen():
     with pytest.raises(InputError, match="repeats"):
         generate(functions_of({"x": x, "f": ca.sumsqr(x)}), "s", True)
     assert generate(functions_of(chain(25)), "s", None).form == PARTS
-    assert generate(functions_of(single_shooting()), "s", None).form == STRAIGHT
 
 
 def test_graphs_become_loops_of_casadi(compiler, tmp_path):

@@ -125,20 +125,6 @@ def test_cancelled_rows_are_corrected() -> None:
     assert left <= 3
 
 
-def test_regularized_dependent_rows_are_solved() -> None:
-    for seed in range(60):
-        W, A = random_system(seed)
-        W, A = equilibrated(W + 2 * np.eye(len(W)) * np.abs(W).max()), np.vstack((A, A[:1]))
-        A = A / np.abs(A).max(axis=1, keepdims=True)
-        system, K = System(W, A), kkt_matrix(W, A, 1e-8)
-        assert system.factor(1e-8) in {0, 1}
-        assert system.data.inertia.negative == np.count_nonzero(np.linalg.eigvalsh(K) < 0)
-        b = np.cos(np.arange(K.shape[0]))
-        _, status, x = system.solve(b)
-        assert status == 0
-        assert backward_error(K, x, b) <= ACCURATE
-
-
 @pytest.mark.parametrize(
     ("weight", "status"), [(-0.5, SINGULAR), (-0.5 - 1e-12, 1), (-0.5 + 1e-12, 0)]
 )

@@ -2,7 +2,6 @@
 
 import ctypes as ct
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from support.cases.ldl_pieces import (
     Fixed,
-    LdlKernel,
     Problem,
     entries,
     equilibrated,
@@ -19,7 +17,6 @@ from support.cases.ldl_pieces import (
     layout_of,
     pattern_of,
     random_problem,
-    sparse,
     whole,
 )
 
@@ -114,17 +111,6 @@ def test_dependent_rows_are_singular(library: ct.CDLL, A: np.ndarray, zero: int)
 def test_numbers_out_of_range_are_singular(library: ct.CDLL, number: float) -> None:
     kernel = factored(library, (np.eye(3), np.array([0.0, number, 0.0]), np.ones((1, 3)), 0.0))
     assert bool(kernel.found.singular) != np.isfinite(number)
-
-
-def test_pinned_variables_stay(library: ct.CDLL) -> None:
-    W, D, A, E = shooting(10, 3, 1)
-    D[:3] = 1e14
-    kernel = factored(library, (W, D, A[3:], E))
-    found = kernel.found
-    assert (found.singular, found.doubtful, found.negative) == (0, 0, len(A) - 3)
-    x = kernel.solve(np.ones(kernel.layout.size))
-    assert np.abs(x[:3]).max() <= 1e-10
-    assert kernel.residual <= 1e-11
 
 
 @pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
@@ -249,23 +235,6 @@ def test_optimization_changes_no_bit(library: ct.CDLL, compiler: str, tmp_path: 
         assert bytes(one.found) == bytes(other.found)
         if not one.found.singular:
             assert np.array_equal(one.solve(b), other.solve(b))
-
-
-def test_threads_share_an_analysis(library: ct.CDLL) -> None:
-    W, D, A, E = problem = shooting(30, 4, 2)
-    first = factored(library, problem)
-    b = np.cos(np.arange(first.layout.size))
-
-    def solved(k: int) -> np.ndarray:
-        kernel = LdlKernel(first.layout, library, tables=first.tables)
-        for _ in range(20):
-            kernel.factor(sparse(W), D * (1 + k), sparse(A), E)
-        return kernel.solve(b)
-
-    with ThreadPoolExecutor(4) as pool:
-        at_once = list(pool.map(solved, range(4)))
-    for k, x in enumerate(at_once):
-        assert np.array_equal(x, solved(k))
 
 
 # --- a fixed order --------------------------------------------------------------------------------

@@ -276,22 +276,14 @@ def strip() -> Made:
     return {"x": x, "f": x[1] - 2 * x[0], "g": x[0] - x[1]}, numbers
 
 
-def waves() -> Made:
-    """Along a row that bends ever on, where steps stay short: the ray has to be extrapolated."""
-    x = ca.SX.sym("x", 2)
-    return {"x": x, "f": -x[0] - x[1], "g": x[1] - x[0] - ca.sin(x[0])}, {"lbg": 0, "ubg": 0}
-
-
-@pytest.mark.parametrize("made", [strip, waves])
-def test_unbounded_objective_is_proved(made: Any) -> None:
-    solver, found = solved(made())
+def test_unbounded_objective_is_proved() -> None:
+    solver, found = solved(strip())
     assert solver.stats()["stop_reason"] == "UNBOUNDED"
-    numbers, x, row = made()[1], found["x"], found["g"]
+    numbers, x, row = strip()[1], found["x"], found["g"]
     room = max(1e-2, 1e-11 * np.abs(x).max())
     assert np.abs(x).max() > 1e10
     assert found["f"] < -1e10
-    assert (numbers["lbg"] - room <= row).all()
-    assert (row <= numbers["ubg"] + room).all()
+    assert numbers["lbg"] - room <= row <= numbers["ubg"] + room
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -318,19 +310,3 @@ def test_start_is_moved_into_its_bounds(low: float) -> None:
     assert start.x[0] == pytest.approx(low or 1e-2, rel=1e-14)
     slope = ca.Function("slope", [x], [ca.gradient(f, x)])(start.x).full().ravel()
     np.testing.assert_allclose(start.gradient, slope, rtol=1e-14)
-
-
-def test_multipliers_of_a_saddle_widen_barrier() -> None:
-    """Where SQP leads nowhere, multipliers that are far off begin with a larger ν."""
-    n = 12
-    x, s = ca.SX.sym("x", n), ca.SX.sym("s")
-    f = ca.sumsqr(x**2 - 1) + 10 * ca.sumsqr(x[1:] - x[:-1]) + 50 * s
-    g = ca.vertcat(x[0] + x[-1] + s, s - x[3])
-    bounds = {"lbx": [-1.5] * n + [0], "ubx": [1.5] * n + [9], "lbg": [-3, -2], "ubg": [3, 4]}
-    # All zero is stationary, with the multiplier of s ≥ 0.
-    start = {"x0": 1e-4 * np.arange(n + 1), "lam_x0": [0.0] * n + [-50.0], "lam_g0": [0.0, 0.0]}
-    solver, found = solved(({"x": ca.vertcat(x, s), "f": f, "g": g}, bounds), **start)
-    assert found["f"] < 1e-6
-    nus = np.array(solver.stats()["iterations"]["mu"])
-    assert nus[0] == 1e-6
-    assert list(np.flatnonzero(np.diff(nus) > 0)) == [np.argmax(nus) - 1]

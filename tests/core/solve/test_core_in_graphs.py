@@ -63,39 +63,6 @@ def test_threads_of_python_share_graph(by_python: list[int]) -> None:
     assert not by_python
 
 
-@pytest.mark.parametrize("make", [with_rows, hs071])
-def test_derivatives_equal_those_by_python(make: Any, by_python: list[int]) -> None:
-    """A solver with a callback solves in Python, also in a graph."""
-    case, records = make(), []
-    options = {"tol": 1e-10}, {"tol": 1e-10, "iteration_callback": records.append}
-    found = []
-    for solver in (nlpsol("solver", "hybrid", case.nlp, chosen) for chosen in options):
-        given = full(solver, case.numbers)
-        del given["p"]
-        p, at = ca.MX.sym("p", solver.size1_in("p")), case.numbers["p"]
-        out = ca.Function.call(solver, {**given, "p": p})
-        x, merit = out["x"], ca.sumsqr(out["x"]) + out["f"]
-        shown = [
-            # In one Function with the values, each by itself, and through the whole solver.
-            [x, out["f"], ca.jacobian(x, p), ca.gradient(merit, p), ca.hessian(merit, p)[0]],
-            [ca.jacobian(ca.veccat(*(out[name] for name in OUTPUTS)), p)],
-            [ca.jtimes(ca.jacobian(x, p) @ ca.MX.ones(p.numel()), p, ca.MX.ones(p.numel(), 2))],
-        ]
-        numbers = [ca.Function("d", [p], outputs)(at) for outputs in shown]
-        inputs = solver.name_in()
-        columns = [given.get(name, solver.default_in(i)) for i, name in enumerate(inputs)]
-        columns[inputs.index("p")] = at
-        both = solver.factory("both", inputs, ["x", "f", "jac:x:p", "jac:f:ubg", "jac:lam_g:p"])
-        numbers += [both(*columns), solver.jacobian()(*columns, *[0] * 6)]
-        numbers.append(solver.map(2).forward(1)(*columns, *[0] * 6, *[1] * 8))
-        numbers.append(solver.reverse(2)(*columns, *[0] * 6, *[1] * 6))
-        flat = [ca.veccat(*some) if isinstance(some, tuple) else ca.vec(some) for some in numbers]
-        found.append(np.concatenate([value.full().ravel() for value in flat]))
-        assert bool(by_python) == bool(records) == (len(found) == 2)
-    assert np.abs(found[1]).max() > 1
-    np.testing.assert_allclose(*found, rtol=1e-10, atol=1e-10)
-
-
 def test_foreign_handles_raise() -> None:
     solver, given, graph = in_graph(hs071())
     inner = graph.find_function("hybrid_in_graph")
@@ -260,19 +227,6 @@ def test_nan_spoils_one_column(how: str) -> None:
         for name in OUTPUTS:
             np.testing.assert_array_equal(found[name][:, k], alone[name])
     assert all(np.isnan(found[name][:, 1].full()).all() for name in OUTPUTS)
-
-
-def test_nan_spoils_derivatives_of_one_column() -> None:
-    P = ca.MX.sym("P", 1, 3)
-    x = solver().map(3, "thread")(x0=0, p=P, lbg=-ca.inf, ubg=1)["x"]
-    slopes = ca.Function("slopes", [P], [ca.jacobian(x, P), ca.hessian(ca.sumsqr(x), P)[0]])
-    J, hessian = (part.full() for part in slopes([0.1, 0.2, 0.3]))
-    with pytest.warns(UserWarning, match=r"p\[0\]"):
-        partly = [part.full() for part in slopes([0.1, np.nan, 0.3])]
-    np.testing.assert_array_equal(partly[0][[0, 1, 4, 5]], J[[0, 1, 4, 5]])
-    np.testing.assert_array_equal(partly[1][[0, 2]][:, [0, 2]], hessian[[0, 2]][:, [0, 2]])
-    assert np.isnan(partly[0][[2, 3], 1]).all()
-    assert np.isnan(partly[1][1, 1])
 
 
 @pytest.mark.parametrize("bad", [(np.nan, 1), (np.inf, 1), (1, np.nan)])

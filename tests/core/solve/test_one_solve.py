@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from support.cases.core import CASES, assert_kkt, solved, warm
+from support.cases.core import CASES, assert_kkt, solved
 
 from casadi_hybrid import Problem, Solver, StopReason, nlpsol
 from casadi_hybrid.core.binding.core import engine_of
@@ -63,26 +63,6 @@ def test_threads_change_no_bit() -> None:
         assert core.plan.data.ldl.dealt > 0
         functions = C.hybrid_functions.from_address(core.data.functions)
         assert bool(functions.at_once) == several
-
-
-def test_statistics_of_warm_solve_follow_result() -> None:
-    solver = nlpsol("solver", "hybrid", CASE.nlp)
-    outputs = solver(**CASE.numbers)
-    solver(**{**CASE.numbers, **warm(outputs), "p": [1.02]})
-    stats, result = solver.stats(), solver.result
-    assert result.iterations > 1
-    assert stats["n_call_nlp_f"] == result.evaluations["first"] > 0
-    assert stats["n_call_nlp_hess_l"] == result.evaluations["second"]
-    assert (stats["success"], stats["iter_count"]) == (result.success, result.iterations)
-    for name in ("hessian", "engine", "kernel", "detail"):
-        assert stats[name] == getattr(result, name)
-    assert (stats["stop_reason"], stats["point_status"]) == (result.stop.name, result.point.name)
-    assert stats["t_wall_total"] == result.elapsed
-    lists = stats["iterations"]
-    assert lists["iter"] == list(result.history.t) == [*range(result.iterations + 1)]
-    assert lists["obj"] == list(result.history.f)
-    assert lists["inf_pr"][-1] == result.residuals.feasibility
-    assert not any(lists["regularization_size"])  # of steps on active sets
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
@@ -256,10 +236,3 @@ def test_small_objective_warns(f: ca.SX, bounds: dict[str, int]) -> None:
         solver(x0=[0.3, 0.4], **bounds)
     assert "units" in solver.result.explain()
     nlpsol("s", "hybrid", {"x": Y, "f": f})(x0=[0.3, 0.4], **bounds)  # without a warning
-
-
-@pytest.mark.parametrize("start", [3, 3 + 1e-12])
-def test_small_objective_at_solution_is_silent(start: float) -> None:
-    solver = nlpsol("s", "hybrid", {"x": Y, "f": 1e-10 * ca.sumsqr(Y - 3)})
-    solver(x0=start)
-    assert "smaller units" not in Solver({"x": Y, "f": ca.sumsqr(Y - 3)}).solve(start).explain()

@@ -13,10 +13,6 @@ from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.arrays import memory_of
 
 INF = np.inf
-FORKS = pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
-)
-WARNS = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
 
 def solver_of(case: Case, **options: Any) -> NlpSolver:
@@ -110,31 +106,6 @@ def test_solutions_take_no_step(name: str) -> None:
         same_numbers(again, outputs)
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 2**31 + 5])
-def test_steps_are_limited(most: int) -> None:
-    case = CASES["hs071"]()
-    whole, solver = solver_of(case), solver_of(case, max_iter=most)
-    arguments = {**case.numbers, **warm(whole(**case.numbers)), "p": np.array([1.03])}
-    whole(**arguments)
-    solver(**arguments)
-    steps, result = whole.result.iterations, solver.result
-    assert result.iterations == min(most, steps)
-    # The last step of a solve may only make its residuals less.
-    assert result.stop.name == "ITERATION_LIMIT" if most < steps - 1 else result.success
-
-
-@pytest.mark.parametrize("tol", [1e-4, 1e-12, 1e-15])
-def test_tolerances_are_met(tol: float) -> None:
-    case = CASES["with_rows"]()
-    outputs = solver_of(case)(**case.numbers)
-    numbers = {**case.numbers, "p": case.numbers["p"] + 0.03}
-    solver = solver_of(case, tol=tol)
-    outputs = solver(**numbers, lam_x0=outputs["lam_x"], lam_g0=outputs["lam_g"])
-    assert solver.result.success or tol == 1e-15
-    found = {key: np.array(value).ravel() for key, value in outputs.items()}
-    assert_kkt((case.nlp, numbers), found, max(1e-6, 10 * tol))
-
-
 def test_solvers_of_one_problem_keep_options() -> None:
     case = CASES["hs071"]()
     problem = Problem.from_nlp(case.nlp)
@@ -178,9 +149,11 @@ def test_arguments_are_read_as_at_first(name: str) -> None:
 
 
 def test_results_outlive_further_solves() -> None:
-    solver, arguments = ready(CASES["with_rows"]())
+    """Any number of steps is a limit, also one that is no int of C."""
+    solver, arguments = ready(CASES["with_rows"](), max_iter=2**31 + 5)
     outputs = solver(**arguments)
     result = solver.result
+    assert result.success
     solver(**{**arguments, "p": np.array([0.9, 0.7, 0.5])})
     np.testing.assert_array_equal(result.x, np.array(outputs["x"]).ravel())
     np.testing.assert_array_equal(result.lam_g, np.array(outputs["lam_g"]).ravel())
@@ -190,32 +163,25 @@ def test_results_outlive_further_solves() -> None:
 # --- processes ------------------------------------------------------------------------------------
 
 
-def solve_in_child(solver: NlpSolver, arguments: dict[str, Any], pipe: Any) -> None:
+def solve_in_child(solver: NlpSolver, arguments: dict[str, Any], room: Any, pipe: Any) -> None:
+    room.fill(2.0)
     pipe.send((bits(solver(**arguments)), solver.result.iterations))
     pipe.close()
 
 
-@FORKS
-@WARNS
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_forked_child_goes_on() -> None:
+    """The large memory of a solver belongs to one process alone."""
     solver, arguments = ready(CASES["with_rows"]())
-    expected = bits(solver(**arguments))
+    expected, room = bits(solver(**arguments)), memory_of(1 << 20, np.float64)
+    room[0] = 1.0
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    child = context.Process(target=solve_in_child, args=(solver, arguments, there))
+    child = context.Process(target=solve_in_child, args=(solver, arguments, room, there))
     child.start()
     assert here.poll(30)
     assert here.recv() == (expected, solver.result.iterations)
-    child.join()
-
-
-@FORKS
-@WARNS
-def test_large_memory_belongs_to_one_process() -> None:
-    room = memory_of(1 << 20, np.float64)
-    room[0] = 1.0
-    child = multiprocessing.get_context("fork").Process(target=room.fill, args=(2.0,))
-    child.start()
     child.join()
     assert (child.exitcode, room[0]) == (0, 1.0)
 
@@ -311,16 +277,3 @@ def test_barrier_follows_failed_active_sets(nlp: Any, numbers: dict[str, Any]) -
     assert stats["success"]
     assert stats["iterations"]["iter"] == [*range(stats["iter_count"] + 1)]
     assert_kkt((nlp, numbers), found)
-
-
-@pytest.mark.parametrize("large", [1e6, 1e8, 1e10])
-def test_implausible_multipliers_cost_few_steps(large: float) -> None:
-    x = ca.SX.sym("x", 3)
-    g = ca.vertcat(x[0] * x[1] - 2, ca.sumsqr(x))
-    solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1) + ca.exp(x[0]), "g": g})
-    given = {"x0": 3, "lbg": 0, "ubg": [0, 6], "lbx": 0.1, "ubx": 5}
-    solver(**given)
-    alone = solver.stats()["iter_count"]
-    solver(**given, lam_g0=large, lam_x0=-large)
-    assert solver.stats()["success"]
-    assert solver.stats()["iter_count"] <= alone + 2

@@ -24,7 +24,6 @@ class LdlKernel:
         layout: of K.
         library: with these functions, declared.
         group: turn of each row in the elimination; by default chosen for the first values.
-        tables: the analysis of another kernel, instead.
         threads: of a factorization.
 
     Attributes:
@@ -34,26 +33,22 @@ class LdlKernel:
     """
 
     def __init__(
-        self,
-        layout: Layout,
-        library: ct.CDLL,
-        group: Any = None,
-        tables: Any = None,
-        threads: int = 2,
+        self, layout: Layout, library: ct.CDLL, group: Any = None, threads: int = 2
     ) -> None:
         self.layout, self.library, self.group = layout, library, group
         self.at_once = ct.cast(library.hybrid_at_once, ct.c_void_p) if threads > 1 else None
         self.found, self.residual = C.hybrid_inertia(), 0.0
-        self.values, self.tables = np.zeros(layout.rows.size), tables
-        if tables is not None:
-            self.reserve()
+        self.values, self.tables = np.zeros(layout.rows.size), None
 
-    def reserve(self) -> None:
-        sizes = self.tables
-        self.factors, self.room = (
-            np.full(size + 1, float(GUARD)) for size in (sizes.factor, sizes.room)
-        )
-        self.pivots = np.full(sizes.pivots + 1, GUARD, dtype=np.int32)
+    def analyze(self) -> None:
+        """Choose the order by the present values, unless it is given, and reserve memory."""
+        if self.group is None:
+            partner = ldl.partners(self.library, self.layout, self.values)
+            self.group, _ = ldl.eliminations(self.layout, partner, np.ones(self.layout.n, bool))
+        self.tables, self.arrays = ldl.tables_of(self.library, self.layout, self.group)
+        sizes = self.tables.factor, self.tables.room
+        self.factors, self.room = (np.full(size + 1, float(GUARD)) for size in sizes)
+        self.pivots = np.full(self.tables.pivots + 1, GUARD, dtype=np.int32)
 
     @property
     def beyond_is_untouched(self) -> bool:
@@ -68,11 +63,7 @@ class LdlKernel:
         values[layout.at_diagonal[:n]] += D
         values[layout.at_diagonal[n:]] = -E
         if self.tables is None:
-            if self.group is None:
-                partner = ldl.partners(self.library, layout, values)
-                self.group, _ = ldl.eliminations(layout, partner, np.ones(n, bool))
-            self.tables, self.arrays = ldl.tables_of(self.library, layout, self.group)
-            self.reserve()
+            self.analyze()
         arrays = (self.values, self.factors, self.pivots, self.room)
         given = ct.byref(self.tables), *map(address, arrays)
         self.library.hybrid_ldl_factor(*given, self.at_once, ct.byref(self.found))
