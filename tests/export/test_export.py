@@ -8,7 +8,7 @@ import sys
 import casadi as ca
 import numpy as np
 import pytest
-from support.cases.core import corridor
+from support.cases.core import corridor, van_der_pol
 from support.cases.watched import ended
 from support.paths import ROOT
 
@@ -26,33 +26,13 @@ CLOSE = 1e-12
 UNSOLVED = -1
 
 
-def van_der_pol(N=12):
-    """Multiple shooting of an oscillator, its stages mapped; (nlp, step, arguments)."""
-    x, u = ca.SX.sym("x", 2), ca.SX.sym("u")
-    slope = ca.Function("slope", [x, u], [ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, x[0])])
-    step = ca.Function("step", [x, u], [x + 0.2 * slope(x + 0.1 * slope(x, u), u)])
-    X, U, p = ca.MX.sym("X", 2, N + 1), ca.MX.sym("U", 1, N), ca.MX.sym("p", 2)
-    shot = step.map(N)(X[:, :-1], U) - X[:, 1:]
-    f, g = ca.sumsqr(X) + ca.sumsqr(U), ca.vertcat(X[:, 0] - p, ca.vec(shot))
-    most = np.r_[np.full(2 * N + 2, np.inf), np.full(N, 0.8)]
-    numbers = {"p": [0, 1], "lbx": -most, "ubx": most, "lbg": 0, "ubg": 0}
-    return {"x": ca.veccat(X, U), "p": p, "f": f, "g": g}, step, numbers
-
-
 @pytest.fixture(scope="module")
 def oscillator(tmp_path_factory):
     """A closed loop of 20 steps, exported."""
-    nlp, step, arguments = van_der_pol()
-    solver = nlpsol("vdp", "hybrid", nlp)
-
-    def loop():
-        state = np.array([0.0, 1.0])
-        for k in range(20):
-            disturbance = 0.02 * np.array([np.sin(k), np.cos(2 * k)])
-            state = step(state, solver.result.x[26:27]).full().ravel() + disturbance
-            yield {"p": state}
-
-    return solver.export(tmp_path_factory.mktemp("vdp"), loop=loop(), loops=True, **arguments)
+    case, draws = van_der_pol(30), np.random.default_rng(0)
+    solver, numbers = nlpsol("vdp", "hybrid", case.nlp), {"p": case.numbers["p"]}
+    loop = (case.moved(numbers, solver.result.x, draws) for _ in range(20))
+    return solver.export(tmp_path_factory.mktemp("vdp"), loop=loop, loops=True, **case.numbers)
 
 
 @pytest.fixture(scope="module")
@@ -277,12 +257,11 @@ def test_command_of_readme_compiles(compiler, tmp_path):
 
 
 def test_tables_do_not_leak_memory(tmp_path):
-    nlp, _, arguments = van_der_pol()
-    texts = set()
+    case, texts = van_der_pol(), set()
     for left in (1, 2):
         for size in range(100, 20_000, 50):
             np.full(size, left, np.int32)  # the next array of this size may lie here
-        nlpsol("same", "hybrid", nlp).export(tmp_path, cold=False, **arguments)
+        nlpsol("same", "hybrid", case.nlp).export(tmp_path, cold=False, **case.numbers)
         texts.add((tmp_path / "same_plan.c").read_text())
     assert len(texts) == 1
 
@@ -408,26 +387,36 @@ def test_compilers_agree(oscillator, rows, searching, which):
         assert compared.cold == (export.cold and (0, export.cold.answer.iterations))
 
 
+CMAKE = """
+cmake_minimum_required(VERSION 3.10)
+project(both C)
+enable_testing()
+add_subdirectory("{rows}" rows)
+add_subdirectory("{vdp}" vdp)
+add_executable(both main.c)
+target_link_libraries(both rows vdp)
+add_test(NAME both COMMAND both)
+"""
+BOTH = """
+#include "vdp.h"
+#include "rows.h"
+int main(void) {
+    static vdp_out a;
+    static rows_out b;
+    return vdp_solve(&vdp_stored, &a) + rows_solve(&rows_stored, &b);
+}
+"""
+
+
 @pytest.mark.slow
 def test_cmake_builds_two_exports(rows, oscillator, tmp_path):
     """Both in one program, which compiles the core once."""
     if shutil.which("cmake") is None:
         pytest.skip("there is no cmake")
-    (tmp_path / "main.c").write_text(
-        '#include "vdp.h"\n#include "rows.h"\nint main(void) {\n'
-        "    static vdp_out a;\n    static rows_out b;\n"
-        "    return vdp_solve(&vdp_stored, &a) + rows_solve(&rows_stored, &b);\n}\n"
-    )
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.10)\nproject(both C)\nenable_testing()\n"
-        f'add_subdirectory("{rows.folder}" rows)\nadd_subdirectory("{oscillator.folder}" vdp)\n'
-        "add_executable(both main.c)\ntarget_link_libraries(both rows vdp)\n"
-        "add_test(NAME both COMMAND both)\n"
-    )
-    environment = {**os.environ, "CTEST_OUTPUT_ON_FAILURE": "1"}
-    build = tmp_path / "build"
-    build.mkdir()
-    for words in (["cmake", "-S", str(tmp_path), "-B", "."], ["cmake", "--build", "."], ["ctest"]):
-        done = ended(words, cwd=build, env=environment)
+    (tmp_path / "main.c").write_text(BOTH)
+    text = CMAKE.format(rows=rows.folder, vdp=oscillator.folder)
+    (tmp_path / "CMakeLists.txt").write_text(text)
+    for command in ("cmake -S . -B build", "cmake --build build", "ctest --test-dir build"):
+        done = ended(command.split(), cwd=tmp_path)
         assert not done.returncode, done.stdout + done.stderr
-    assert "3 tests passed" in done.stdout or "0 tests failed out of 3" in done.stdout
+    assert "out of 3" in done.stdout

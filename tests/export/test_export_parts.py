@@ -5,6 +5,7 @@ import subprocess
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.core import van_der_pol
 from support.paths import DATA
 
 from casadi_hybrid import InputError, Problem, nlpsol
@@ -18,22 +19,6 @@ from casadi_hybrid.problem.building.compiler import compiler_of
 CLOSE = 1e-12
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 DRIVER = (DATA / "functions_driver.c").read_text("utf-8")
-
-
-def quadrotor(N):
-    """A planar quadrotor that moves to a point, its thrusts limited; (nlp, arguments, step)."""
-    s, u = ca.SX.sym("s", 6), ca.SX.sym("u", 2)
-    thrust = ca.vertcat(-ca.sin(s[2]), ca.cos(s[2])) * ca.sum1(u)
-    slope = ca.vertcat(s[3:], thrust - ca.DM([0, 9.81]), 20 * (u[0] - u[1]))
-    step = ca.simpleRK(ca.Function("slope", [s, u], [slope]), 2)
-    X, U, p = ca.SX.sym("X", 6, N + 1), ca.SX.sym("U", 2, N), ca.SX.sym("p", 6)
-    gaps = [X[:, 0] - p, *(X[:, k + 1] - step(X[:, k], U[:, k], 0.05) for k in range(N))]
-    f = ca.sumsqr(X) + 1e-2 * ca.sumsqr(U - 4.905)
-    nlp = {"x": ca.veccat(X, U), "p": p, "f": f, "g": ca.vertcat(*gaps)}
-    free = np.full(6 * N + 6, np.inf)
-    lbx, ubx = np.r_[-free, np.zeros(2 * N)], np.r_[free, np.full(2 * N, 10.0)]
-    state = np.array([0.5, 0.3, 0.1, 0, 0, 0])
-    return nlp, {"p": state, "lbx": lbx, "ubx": ubx, "lbg": 0, "ubg": 0}, step
 
 
 def chain(N=8):
@@ -67,7 +52,7 @@ def everything():
 
 
 CASES = {
-    "quadrotor": lambda: quadrotor(8)[0],
+    "oscillator": lambda: van_der_pol(8).nlp,
     "chain": chain,
     "linear": linear,
     "everything": everything,
@@ -117,16 +102,10 @@ def test_parts_have_numbers_of_casadi(name, compiler, tmp_path):
 
 def test_closed_loop_in_parts(compiler, tmp_path):
     """As Python solves it, from multipliers and without."""
-    nlp, arguments, step = quadrotor(12)
-    solver, inputs = nlpsol("quadrotor", "hybrid", nlp), slice(6 * 13, 6 * 13 + 2)
-
-    def loop():
-        state = arguments["p"]
-        for _ in range(4):
-            state = step(state, solver.result.x[inputs], 0.05).full().ravel()
-            yield {"p": state}
-
-    export = solver.export(tmp_path, loop=loop(), **arguments)
+    case, draws = van_der_pol(60), np.random.default_rng(0)
+    solver, numbers = nlpsol("oscillator", "hybrid", case.nlp), {"p": [0.0, 0.8]}
+    loop = (case.moved(numbers, solver.result.x, draws) for _ in range(4))
+    export = solver.export(tmp_path, loop=loop, **case.numbers)
     assert (export.form, export.looped) == (PARTS, True)
     compared = compare(export, compiler_of((compiler,)))
     assert compared.solved == (5, 5)
@@ -136,12 +115,15 @@ def test_closed_loop_in_parts(compiler, tmp_path):
 
 def test_shortest_form_is_chosen():
     """Parts where they are much shorter; all of them by loops=True, straight by False."""
-    functions, few = functions_of(quadrotor(20)[0]), functions_of(chain())
-    chosen, straight = generate(functions, "s", None), generate(functions, "s", False)
-    assert (chosen.form, straight.form) == (PARTS, STRAIGHT)
-    assert len(chosen.text) < len(straight.text) / 5
-    longer = generate(functions_of(quadrotor(40)[0]), "s", None)
-    assert len(longer.text) - len(chosen.text) < len(straight.text) / 10  # tables alone grow
+    lengths = []
+    for stages in (150, 300):
+        functions = functions_of(van_der_pol(stages).nlp)
+        chosen, straight = generate(functions, "s", None), generate(functions, "s", False)
+        assert (chosen.form, straight.form) == (PARTS, STRAIGHT)
+        lengths.append((len(chosen.text), len(straight.text)))
+    short, long = np.diff(lengths, axis=0)[0]
+    assert short < long / 5  # tables alone grow with the horizon
+    few = functions_of(chain())
     assert generate(few, "s", None).form == STRAIGHT  # few operations
     assert generate(few, "s", True).form == PARTS
     x = ca.SX.sym("x", 3)

@@ -48,50 +48,33 @@ def functions_of(nlp: dict[str, Any]) -> tuple[ca.Function, ca.Function]:
     return ca.Function("first", [x, p], first), ca.Function("second", [x, lam, p], [hessian])
 
 
-def flow(x: ca.SX, u: ca.SX) -> ca.SX:
-    return ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u, ca.sin(x[0]) * x[1])
-
-
-def step(x: ca.SX, u: ca.SX, h: Any) -> ca.SX:
-    return x + h * flow(x + h / 2 * flow(x, u), u)
-
-
-def horizon(stages: int, how: str) -> dict[str, Any]:
-    """Problems whose stages are joined by different things."""
+def single_shooting(stages: int) -> tuple[ca.Function, ca.Function]:
+    """Derivatives that grow with the horizon, of which little repeats."""
     u, T, p = ca.SX.sym("u", stages), ca.SX.sym("T"), ca.SX.sym("p", 2)
-    X = ca.SX.sym("X", 2, stages + 1)
-    cost, variables, h = T + ca.sumsqr(u), [ca.vec(X), u, T], T / stages
-    rows = [X[:, 0] - p]
-    if how == "single":
-        x, variables = p, [u, T]
-        for k in range(stages):
-            x = step(x, u[k], h)
-            rows, cost = [*rows, x[0]], cost + ca.sumsqr(x)
-        rows = rows[1:]
-    else:
-        rows += [X[:, k + 1] - step(X[:, k], u[k], h) for k in range(stages)]
-        cost += ca.sumsqr(ca.vec(X)) + ca.sumsqr(u[1:] - u[:-1])
-    return {"x": ca.vertcat(*variables), "p": p, "f": cost, "g": ca.vertcat(*rows)}
+    x, f, rows = p, T + ca.sumsqr(u), []
+    for k in range(stages):
+        slope = ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u[k], ca.sin(x[0]) * x[1])
+        x = x + T / stages * slope
+        rows, f = [*rows, x[0]], f + ca.sumsqr(x)
+    return functions_of({"x": ca.vertcat(u, T), "p": p, "f": f, "g": ca.vertcat(*rows)})
 
 
-@pytest.mark.parametrize("how", ["multiple", "single"])
-def test_stages_are_compiled_once(how: str) -> None:
-    functions = functions_of(horizon(4 if how == "single" else 30, how))
+def test_stages_are_compiled_once() -> None:
+    functions = functions_of(van_der_pol(30).nlp)
     form = Code(*functions)
     same_at_random(form, functions)
-    if how != "single":  # whose derivatives grow with the horizon
-        operations = sum(function.n_instructions() for function in functions)
-        assert sum(staged.operations for staged in form.staged) < operations / 10
+    operations = sum(function.n_instructions() for function in functions)
+    assert sum(staged.operations for staged in form.staged) < operations / 10
 
 
 def test_code_is_independent_of_horizon() -> None:
-    longer, shorter = (Form(*functions_of(horizon(N, "multiple"))).staged for N in (128, 64))
+    longer, shorter = (Form(*functions_of(van_der_pol(N).nlp)).staged for N in (128, 64))
     for one, other in zip(longer, shorter, strict=True):
         assert set(one.texts) == set(other.texts)
 
 
 def test_cuts_and_files_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    functions = functions_of(horizon(3, "single"))
+    functions = single_shooting(4)
     monkeypatch.setattr(code, "CHUNK", 60)
     same_at_random(Code(*functions), functions)
     monkeypatch.setattr(forms, "FILE", 2000)
@@ -141,7 +124,7 @@ def test_graph_is_read_through_python_too() -> None:
     other = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(other)
     other.instruction_methods = lambda: None
-    for function in functions_of(horizon(3, "multiple")):
+    for function in functions_of(van_der_pol(3).nlp):
         fast, slow = graph_of(function), other.graph_of(function)
         for name in ("op", "a", "b", "uses", "constants", "result"):
             assert (getattr(fast, name) == getattr(slow, name)).all(), name
@@ -149,7 +132,7 @@ def test_graph_is_read_through_python_too() -> None:
 
 def test_little_repetition_is_left_to_casadi() -> None:
     with pytest.raises(UntranslatedError):
-        Lists(*functions_of(horizon(3, "single")))
+        Lists(*single_shooting(4))
     x = ca.SX.sym("x", 300)  # too small for anything to be gained
     solver = nlpsol("s", "hybrid", {"x": x, "f": ca.sumsqr(x - 1)})
     solver(x0=0)
