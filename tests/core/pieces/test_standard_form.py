@@ -147,7 +147,6 @@ def test_multipliers_in_and_out(both: Both) -> None:
 def test_barrier_function(both: Both, nu: float) -> None:
     """φ_ν = f − ν Σ log(distances), damped by the distance where there is one bound alone."""
     draws, data, of = np.random.default_rng(6), both.data, both.formula
-    both.core.hybrid_sum_log.restype = NUMBER
     slope = np.zeros(data.n)
     low, high = np.isfinite(of.lower), np.isfinite(of.upper)
     for k in range(6):
@@ -185,8 +184,6 @@ def mean(total: float, count: int) -> float:
 def test_scaled_error(both: Both, size: float) -> None:
     """E_0 = max(‖∇f + A'y − z_l + z_u‖/s_d, ‖c‖, ‖z(w − bound)‖/s_c)."""
     draws, data, of = np.random.default_rng(5), both.data, both.formula
-    error = both.core.hybrid_scaled_error
-    error.restype = NUMBER
     work, sizes = np.zeros(max(data.n, data.n_x)), np.zeros(2)
     for _ in range(4):
         w, (y, z_lower, z_upper) = both.inside(draws), both.duals(draws, size)
@@ -290,10 +287,9 @@ def test_distances_of_rounding_do_not_count(both: Both, seed: int, of_rows: bool
 def test_bad_numbers_have_a_status() -> None:
     both = Both("with_rows", 1)
     parts, nan, inf = both.space.parts, np.nan, np.inf
-    for name, value in [
-        ("x0", nan), ("x0", inf), ("p", nan), ("lam_x0", nan), ("lam_g0", inf), ("lbx", nan),
-        ("ubx", nan), ("lbx", inf), ("ubx", -inf), ("lbg", nan), ("ubg", nan), ("ubg", -inf),
-    ]:  # fmt: skip
+    bad = [(name, nan) for name in ("x0", "p", "lam_x0", "lbx", "ubx", "lbg", "ubg")]
+    bad += [("x0", inf), ("lam_g0", inf), ("lbx", inf), ("ubx", -inf), ("ubg", -inf)]
+    for name, value in bad:
         before = parts[name][0]
         parts[name][0] = value
         assert both.warm() == C.HYBRID_BAD_NUMBERS, (name, value)

@@ -1,7 +1,6 @@
 """The barrier method in C: pieces by textbook formulas, and solves of every kind."""
 
 import ctypes as ct
-from ctypes import c_double, c_int, c_void_p
 from typing import Any
 
 import casadi as ca
@@ -28,28 +27,9 @@ INF = np.inf
 EPS = float(np.finfo(float).eps)
 
 
-SIGNATURES = {
-    "hybrid_next_nu": (c_double, [c_double] * 2),
-    "hybrid_filter_rejects": (c_int, [c_void_p, *[c_double] * 3]),
-    "hybrid_filter_accepts": (c_int, [c_void_p] * 2 + [c_double] * 5),
-    "hybrid_alpha_min": (c_double, [c_void_p, *[c_double] * 2]),
-    "hybrid_filter_add": (None, [c_void_p] * 2),
-    "hybrid_push_inside": (None, [c_void_p, c_double, c_void_p]),
-    "hybrid_rows_are_dependent": (c_int, [c_void_p] * 3),
-    "hybrid_reset_duals": (None, [c_void_p, c_void_p, c_double, c_void_p, c_void_p]),
-    "hybrid_fraction_to_zero": (
-        c_double, [c_int, c_void_p, c_void_p, c_double, c_void_p, c_double],
-    ),
-}  # fmt: skip
-
-
 @pytest.fixture(scope="module")
 def core() -> Any:
-    library = core_in_pieces()
-    for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
+    return core_in_pieces()
 
 
 def sizes(rng: np.random.Generator, count: int, decades: float = 4.0) -> np.ndarray:
@@ -144,10 +124,9 @@ def test_bounds_are_kept(core: Any) -> None:
         lower = np.where(low, rng.normal(size=n), -INF)
         upper = np.where(high, np.where(low, lower + sizes(rng, n), 5.0), INF)
         flags, plan = [has.astype(float) for has in (low, high)], C.hybrid_plan(n=n)
-        form = FormData(
-            plan=ct.addressof(plan), lower=lower.ctypes.data, upper=upper.ctypes.data,
-            has_lower=flags[0].ctypes.data, has_upper=flags[1].ctypes.data,
-        )  # fmt: skip
+        arrays = {"lower": lower, "upper": upper, "has_lower": flags[0], "has_upper": flags[1]}
+        addresses = {name: array.ctypes.data for name, array in arrays.items()}
+        form = FormData(plan=ct.addressof(plan), **addresses)
         w = 3.0 * rng.normal(size=n)
         moved = w.copy()
         core.hybrid_push_inside(ct.byref(form), 1e-2, moved.ctypes.data)
@@ -295,18 +274,3 @@ def test_multipliers_follow_a_far_step(sign: int) -> None:
     solver, found = solved(made, {"max_iter": 1}, x0=[sign, 0], **{of: [0, end]})
     nu = solver.stats()["iterations"]["mu"][0]
     assert -found["x"][0] * found["lam_x"][0] == pytest.approx(1e10 * nu)
-
-
-@pytest.mark.parametrize("low", [1e-3, 0.0])
-def test_start_is_moved_into_its_bounds(low: float) -> None:
-    """From zero, where a logarithm is not defined, to a bound, or 1 % off it."""
-    x = ca.SX.sym("x", 3)
-    f = ca.dot(x, ca.log(x)) + (x[0] - 1) ** 2
-    bounds = {"lbx": [low, low, 0.5], "ubx": [9, INF, 0.5], "lbg": 1, "ubg": 2}
-    made = {"x": x, "f": f, "g": ca.sum1(x) + 300 * x[1] * x[0]}, {"x0": 0, **bounds}
-    solver, _ = solved(made)
-    assert solver.stats()["success"]
-    start = solver.result.start
-    assert start.x[0] == pytest.approx(low or 1e-2, rel=1e-14)
-    slope = ca.Function("slope", [x], [ca.gradient(f, x)])(start.x).full().ravel()
-    np.testing.assert_allclose(start.gradient, slope, rtol=1e-14)

@@ -10,7 +10,6 @@ from support.cases.core import assert_cut_short, assert_kkt, core_in_pieces, sol
 
 from casadi_hybrid import Problem, Solver
 
-Made = tuple[dict[str, Any], dict[str, Any]]
 EPS = float(np.finfo(float).eps)
 
 
@@ -117,31 +116,6 @@ def test_solutions_meet_the_conditions(name: str) -> None:
     assert solver.stats()["success"]
     assert_kkt(made, found)
     assert_cut_short(made, 4)
-
-
-def cubic(seed: int) -> Made:
-    """Random equations that are far from linear, from some way off."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 5))
-    m = int(rng.integers(1, n + 1))
-    u = ca.SX.sym("u", n)
-    A, B, c = rng.normal(size=(m, n)), rng.normal(size=(m, n)), rng.normal(size=m)
-    g = ca.mtimes(A, u) + ca.mtimes(B, u**3) - c + ca.sin(3 * u[0]) * u[-1]
-    numbers = {"x0": 3 * rng.normal(size=n), "lbg": 0, "ubg": 0}
-    return {"x": u, "f": ca.sumsqr(u - 1) + ca.cos(2 * u[0]), "g": g}, numbers
-
-
-def test_random_equations_are_solved() -> None:
-    """Nearly all; the others are reported as infeasible."""
-    solutions = 0
-    for seed in range(60):
-        solver, found = solved(cubic(seed))
-        if solver.result.success:
-            solutions += 1
-            assert_kkt(cubic(seed), found)
-        else:
-            assert solver.result.stop.name == "LOCALLY_INFEASIBLE", seed
-    assert solutions >= 50
 
 
 @pytest.mark.parametrize("start", [2.0, 0.0])

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from support.cases.core import NUMBER, solved
+from support.cases.core import solved
 from support.judges.standard_form import Form
 from support.problems.verdicts import PROBLEMS
 
@@ -64,8 +64,6 @@ class Certificate:
         self.J0 = self.form.of_point("raw_J", data.nnz_J).copy()
         self.scale = self.form.of_form("scale_c", data.m)
         self.formula = Formula(x0, self.scale)
-        core.hybrid_violation_slope.restype = NUMBER
-        core.hybrid_violation_slope_doubles.restype = ct.c_longlong
         room = core.hybrid_violation_slope_doubles(ct.byref(data))
         self.W, self.work = np.zeros(data.nnz_W), np.zeros(room)
 

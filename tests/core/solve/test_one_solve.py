@@ -118,16 +118,6 @@ def circle_between_bounds() -> Made:
     return {"x": x, "f": f, "g": ca.sumsqr(x)}, numbers
 
 
-def steep_beside_flat() -> Made:
-    """One row is scaled, one has no slope, one none in its free variable, one no bound."""
-    x = ca.SX.sym("x", 3)
-    g = ca.vertcat(900 * x[0] + x[1], x[0] * x[1], x[1] ** 2 + x[2], x[0] ** 2)
-    f = (x[0] - 1) ** 2 + (x[1] + 2) ** 2 + x[0] * x[2]
-    bounds = {"lbx": [-3, -3, 0.5], "ubx": [3, 3, 0.5]}
-    limits = {"lbg": [-INF, -0.5, 0.6, -INF], "ubg": [500, 0.25, 1.5, INF]}
-    return {"x": x, "f": f, "g": g}, {"x0": [0, 0, 0.5], **bounds, **limits}
-
-
 def discs() -> Made:
     """The same row many times: beyond the limit of full matrices."""
     n = 60
@@ -136,7 +126,7 @@ def discs() -> Made:
     return {"x": ca.vertcat(x, y), "f": f, "g": x**2 + y**2}, {"x0": 0, "ubg": 1}
 
 
-STARTS = [rosenbrock_in_a_disc, circle_between_bounds, steep_beside_flat, discs]
+STARTS = [rosenbrock_in_a_disc, circle_between_bounds, discs]
 
 
 @pytest.mark.parametrize("made", STARTS)

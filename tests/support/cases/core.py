@@ -43,8 +43,7 @@ def core_in_pieces() -> Any:
     if shutil.which("cc") is None:
         pytest.skip("there is no compiler")
     found = load(Sources("pieces", core_sources(), ("-O0",)))
-    C.declare(found)
-    return found
+    return core.declare(C.declare(found))
 
 
 def noisy_p(size: float) -> Callable[[Numbers, Any, np.random.Generator], Numbers]:
