@@ -118,21 +118,17 @@ def test_layout_of_casadi_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- structures -----------------------------------------------------------------------------------
 
+PIECES = "arena point trial bound_multipliers low_rank form kkt filter_pair state iterate"
+INTERFACE = (
+    "ldl inertia fixed view observer secants functions plan numbers residuals answer phase_options "
+    "options buffer buffers matrix shapes adapter rows slot record pool"
+)
+BLOCK = "vector casadi special linear program run function functions"
 STRUCTURES = {
-    "core": (
-        core, ("src",),
-        "arena point trial bound_multipliers low_rank form kkt filter_pair state iterate",
-    ),
-    "adapter": (
-        C, ("binding/adapter", "src"),
-        "ldl inertia fixed view observer secants functions plan numbers residuals answer "
-        "phase_options options buffer buffers matrix shapes adapter rows slot record pool",
-    ),
-    "evaluation": (
-        BLOCKS, ("evaluation/c",),
-        "vector casadi special linear program run function functions",
-    ),
-}  # fmt: skip
+    "core": (core, ("src",), PIECES),
+    "adapter": (C, ("binding/adapter", "src"), INTERFACE),
+    "evaluation": (BLOCKS, ("evaluation/c",), BLOCK),
+}
 """Declarations that ctypes has, folders of the headers, and names of the structures."""
 
 

@@ -107,21 +107,16 @@ def test_solutions_take_no_step(name: str) -> None:
 
 
 def test_solvers_of_one_problem_keep_options() -> None:
-    case = CASES["hs071"]()
-    problem = Problem.from_nlp(case.nlp)
-    tolerances = 1e-2, 1e-12
-    solvers = [
-        nlpsol("solver", "hybrid", problem, {"tol": tol, "residual_tol": 1e2 * tol})
-        for tol in tolerances
-    ]
+    problem, case = Problem.from_nlp(CASES["hs071"]().nlp), CASES["hs071"]()
+    options = [{"tol": tol, "residual_tol": 1e2 * tol} for tol in (1e-2, 1e-12)]
+    solvers = [nlpsol("solver", "hybrid", problem, chosen) for chosen in options]
     arguments = {**case.numbers, **warm(solvers[1](**case.numbers)), "p": np.array([1.001])}
     counts = []
-    for _ in range(3):
-        for solver, tol in zip(solvers, tolerances, strict=True):
-            solver(**arguments)
-            assert solver.result.tolerances.feasibility == 1e2 * tol
-            counts.append(solver.stats()["iter_count"])
-    assert counts[:2] * 2 == counts[2:]
+    for solver, chosen in 3 * [*zip(solvers, options, strict=True)]:
+        solver(**arguments)
+        assert solver.result.tolerances.feasibility == chosen["residual_tol"]
+        counts.append(solver.stats()["iter_count"])
+    assert counts == 3 * counts[:2]
     assert counts[0] < counts[1]
 
 
