@@ -91,11 +91,6 @@ def test_shape_of_arguments_changes_no_bit(value: object) -> None:
     assert solved(value) == solved(ca.DM(P))
 
 
-def test_argument_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="p"):
-        solved(ca.DM([1.0, 2.0]))
-
-
 @pytest.mark.parametrize(("name", "absent"), [("is_known", False), ("trigger", None)])
 def test_unknown_casadi_changes_no_bit(
     name: str, absent: object, monkeypatch: pytest.MonkeyPatch

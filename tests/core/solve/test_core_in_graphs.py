@@ -244,10 +244,3 @@ def test_bad_numbers_raise_outside_graphs(capfd: pytest.CaptureFixture[str]) -> 
     with pytest.raises(RuntimeError):
         graph(solver())([1, -np.inf])
     assert "Ill-posed" in capfd.readouterr().err
-
-
-def test_stored_solver_gives_nan_too() -> None:
-    read = ca.Function.deserialize(solver().serialize())
-    with pytest.warns(UserWarning, match=r"p\[0\]"):
-        assert np.isnan(read(p=np.nan, ubg=1)["x"].full()).all()
-    assert np.isfinite(read(p=1, ubg=1)["x"].full()).all()

@@ -136,33 +136,6 @@ def test_stationary_violation_is_proved(variables: ca.SX, g: ca.SX, start: float
     assert np.abs(J.T @ found["g"]).max() < 1e-4
 
 
-@pytest.mark.parametrize("kind", ["dependent", "isolated", "crossing"])
-@pytest.mark.parametrize("condition", [1.0, 1e4])
-def test_singular_rows_are_solved_fast(kind: str, condition: float) -> None:
-    """Rows g and q(g), or q(x), whose slopes vanish at the solution: multipliers do not grow."""
-    rng, n, m = np.random.default_rng(0), 8, 4
-    u = ca.SX.sym("u", n)
-    V = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    U = np.linalg.qr(rng.standard_normal((m + 1, m + 1)))[0]
-    scales = condition ** -np.linspace(0.0, 1.0, m)
-    g = ca.mtimes(ca.DM(scales[:, None] * V[:, :m].T), u)
-    g += 0.05 * ca.mtimes(ca.DM(rng.standard_normal((m, n)) / n), u**2)
-    curvature = {
-        "dependent": np.zeros(n),
-        "isolated": np.ones(n),
-        "crossing": np.r_[np.ones(m), np.resize([1.0, -1.0], n - m)],
-    }[kind]
-    q = 0.5 * ca.bilin(ca.DM((V * curvature) @ V.T), u, u)
-    if kind == "dependent":
-        q = 0.5 * ca.dot(ca.DM(rng.standard_normal(m)), g) ** 2
-    h = ca.mtimes(ca.DM(U), ca.vertcat(g, q))
-    f = 0.5 * ca.sumsqr(u) + 0.1 * ca.sum1(ca.cos(u)) + ca.dot(ca.DM(V[:, 0]), u)
-    result = Solver(Problem(x=u, f=f, h=h)).solve(rng.standard_normal(n) / np.sqrt(n))
-    assert result.success
-    assert result.iterations <= 25
-    assert np.abs(result.lam_g).max() < 1e3
-
-
 FAR_ROOTS = [
     # A, B and x* of h(x) = A(x − x*) + B(x² − x*²), and x0
     ([0.3, 0.8, 0.3, -1.3, 0.9, 0.4], [-0.5, 0.6, 0.4, 0.3, 0.0, 0.5], [-0.7, -0.2], [-1, 2]),

@@ -120,16 +120,12 @@ def test_solvers_of_one_problem_keep_options() -> None:
     assert counts[0] < counts[1]
 
 
+EMPTY = [], ca.DM(), ca.DM(0, 1)
 ARGUMENTS = {
-    "steep": [
-        *({"x0": x0} for x0 in (1, True, np.float64(0.5), np.int64(1), [1, 0, 1, 0], None)),
-        *({"x0": x0} for x0 in (np.array([1, 0, 1, 0]), np.array(0.5), ca.DM(0.5))),
-        *({"x0": x0} for x0 in (ca.DM(1, 1), ca.DM(4, 1))),
-        {"p": 1},
-        *({name: None} for name in ("p", "lbx", "lam_x0")),
-        {"lbg": None, "ubg": None},
-    ],
-    "no_parameter": [{"p": p} for p in (3.0, ca.DM(3.0), [], ca.DM(0, 1), ca.DM(), np.nan)],
+    "steep": [{"x0": x0} for x0 in (1, True, np.float64(0.5), ca.DM(0.5), ca.DM(1, 1), ca.DM(4, 1))]
+    + [{name: None} for name in ("x0", "p", "lbx", "lam_x0")]
+    + [{"p": 1}, {"lbg": None, "ubg": None}],
+    "no_parameter": [{"p": p} for p in (3.0, ca.DM(3.0), np.nan, *EMPTY)],
     "box": [{}, {"lbg": 0.0}, {"lbg": ca.DM(0, 1)}, {"lam_g0": ca.DM()}, {"ubg": []}],
 }
 
