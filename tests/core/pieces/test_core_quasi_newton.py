@@ -25,12 +25,10 @@ GROUPS = [0, 1], [2, 3], [4, 5, 6, 7, 8]
 class Secants(Form):
     """The standard form of a problem without second derivatives."""
 
-    @classmethod
-    def of(cls, problem: Problem, **numbers: Any) -> Secants:
-        given = problem.with_derivatives(Derivatives("limited-memory"))
-        made = cls(given, given.numbers(**numbers))
-        made.problem, made.start = given, made.of_point("w", made.data.n).copy()
-        return made
+    def __init__(self, problem: Problem, x0: np.ndarray) -> None:
+        self.problem = problem.with_derivatives(Derivatives("limited-memory"))
+        super().__init__(self.problem, self.problem.numbers(x0=x0))
+        self.start = self.of_point("w", self.data.n).copy()
 
     def hessian(self, y: np.ndarray, objective: float = 1.0) -> np.ndarray:
         """W in C at the point that was evaluated last, which it knows from then on."""
@@ -44,11 +42,8 @@ class Secants(Form):
 
     def low_rank(self) -> tuple[np.ndarray, np.ndarray]:
         """U and w of the last Hessian."""
-        low = self.form.low_rank
-        return (
-            view(low.U, low.rank * self.data.n).reshape(low.rank, self.data.n).T.copy(),
-            view(low.w, low.rank).copy(),
-        )
+        low, n = self.form.low_rank, self.data.n
+        return view(low.U, low.rank * n).reshape(low.rank, n).T.copy(), view(low.w, low.rank).copy()
 
 
 def stages() -> Secants:
@@ -59,7 +54,7 @@ def stages() -> Secants:
     limits = {"lbg": [0.1, -1, 0], "ubg": [0.1, np.inf, 2]}
     limits["lbx"], limits["ubx"] = np.full(10, -2.0), np.full(10, 2.0)
     limits["lbx"][7] = limits["ubx"][7] = 0.5
-    return Secants.of(Problem.from_nlp({"x": x, "f": f, "g": g}, **limits), x0=np.full(10, 0.3))
+    return Secants(Problem(x=x, f=f, g=g, **limits), np.full(10, 0.3))
 
 
 def rank_one(s: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -116,6 +111,9 @@ def test_hessian_follows_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -
         nonlinear = free[free < 9]
         for step, change in zip(s, slope, strict=True):  # the secant equation
             equal((W[:9, :9] @ step[free])[:8], change[nonlinear], 1e-7 * size)
+    values = np.full(form.data.nnz_W, np.nan)
+    assert form.call("hybrid_curvature", np.ones(3), values) == 0
+    assert not values.any()  # of the rows alone
 
 
 def test_pairs_without_information_are_left_out() -> None:
@@ -139,15 +137,6 @@ def test_pairs_without_information_are_left_out() -> None:
     for _, y in steps(form, 24):
         form.hessian(y)
     assert form.secants.count == 21  # of 24 points
-
-
-def test_rows_alone_have_no_curvature() -> None:
-    form = stages()
-    for _, y in steps(form, 3):
-        form.hessian(y)
-    values = np.full(form.data.nnz_W, np.nan)
-    assert form.call("hybrid_curvature", np.ones(3), values) == 0
-    assert not values.any()
 
 
 def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

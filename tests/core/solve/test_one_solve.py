@@ -103,82 +103,50 @@ def test_ctrl_c_keeps_best_point(after: int, door: str) -> None:
 # --- flat rows and saddles at the start -----------------------------------------------------------
 
 
-def rosenbrock_in_a_disc() -> Made:
-    """The first example of many tutorials."""
-    x = ca.SX.sym("x", 2)
-    f = (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
-    return {"x": x, "f": f, "g": ca.sumsqr(x)}, {"x0": [0, 0], "ubg": 1}
+Y = ca.SX.sym("y", 2)
+NORM, SADDLE = ca.sumsqr(Y), Y[0] ** 2 - Y[1] ** 2
+ROSENBROCK = (1 - Y[0]) ** 2 + 100 * (Y[1] - Y[0] ** 2) ** 2
+WELLS = ca.sum1((Y**2 - 1) ** 2) + 0.1 * (Y[0] - Y[1]) ** 2
+NEAREST = (Y[0] - 2) ** 2 + (Y[1] - 0.3) ** 2
+RING, CIRCLE = {"lbg": 1, "ubg": 4, "lbx": -4, "ubx": 4}, {"lbg": 1, "ubg": 1}
+FLAT = {
+    # Rows without a slope at the start.
+    "tutorial": (ROSENBROCK, NORM, [0, 0], {"ubg": 1}, 0.045675),
+    "circle": (NEAREST, NORM, [0, 0], {**CIRCLE, "lbx": -2, "ubx": 3}, (np.hypot(2, 0.3) - 1) ** 2),
+    "ring": (Y[0] ** 2 + 0.1 * Y[0] * Y[1] ** 2, NORM, [0, 0], RING, -0.039234),
+    "beside ring": (Y[0] ** 2 + 0.1 * Y[0] * Y[1] ** 2, NORM, [4e-16, -7e-16], RING, -0.039234),
+    # Objectives without a slope at the start, or without one across it.
+    "disc": (Y[0] * Y[1], NORM, [0, 0], {"ubg": 1}, -0.5),
+    "quartic": (SADDLE + Y[1] ** 4, ca.SX(0, 1), [0, 0], {}, -0.25),
+    "beside": (SADDLE + Y[1] ** 4, ca.SX(0, 1), [1, 0], {}, -0.25),
+    "maximum": (ca.cos(Y[0]) + ca.cos(Y[1]), ca.SX(0, 1), [0, 0], {}, -2.0),
+    "wells": (WELLS, ca.SX(0, 1), [0, 0], {}, 0.0),
+    "small wells": (1e-3 * WELLS, ca.SX(0, 1), [0, 0], {}, 0.0),
+    "box": (Y[0] * Y[1] - 0.1 * Y[0] ** 2, ca.SX(0, 1), [0, 0], {"lbx": -1, "ubx": 1}, -1.1),
+    "sphere": (Y[0] ** 2 + 3 * Y[1] ** 2, NORM, [0, 1], {**CIRCLE, "lbx": -2}, 1.0),
+}
+"""Objective, row, start, bounds, and the least value nearby."""
 
 
-def circle_between_bounds() -> Made:
-    """An equation without a slope: the kernel is singular at the first step."""
-    x = ca.SX.sym("x", 3)
-    f = (x[0] - 2) ** 2 + (x[1] - 0.3) ** 2 + ca.exp(x[2]) * x[0]
-    numbers = {"x0": 0, "lbx": -2, "ubx": 3, "lbg": 1, "ubg": 1}
-    return {"x": x, "f": f, "g": ca.sumsqr(x)}, numbers
-
-
-def discs() -> Made:
-    """The same row many times: beyond the limit of full matrices."""
-    n = 60
-    x, y = ca.SX.sym("x", n), ca.SX.sym("y", n)
-    f = ca.sumsqr(x - 1) + ca.sumsqr(y[1:] - y[:-1] - 0.1) + ca.dot(x, y) + y[0]
-    return {"x": ca.vertcat(x, y), "f": f, "g": x**2 + y**2}, {"x0": 0, "ubg": 1}
-
-
-STARTS = [rosenbrock_in_a_disc, circle_between_bounds, discs]
-
-
-@pytest.mark.parametrize("made", STARTS)
-def test_flat_rows_are_left(made: Any) -> None:
-    """A row has no slope at all at the start."""
-    problem, numbers = made()
-    x = problem["x"]
-    J = ca.Function("J", [x], [ca.jacobian(problem["g"], x)])(numbers["x0"]).full()
-    assert not np.abs(J).max(axis=1).all()
-    solver, found = solved((problem, numbers))
-    assert solver.stats()["success"]
-    assert_kkt((problem, numbers), found)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_centre_of_ring_is_left(seed: int) -> None:
-    """Rounding alone decides which of two minimizers is found."""
-    x = ca.SX.sym("x", 2)
-    x0 = 1e-15 * np.random.default_rng(seed).uniform(-1, 1, 2) * (seed > 0)
-    problem = {"x": x, "f": x[0] ** 2 + 0.1 * x[0] * x[1] ** 2, "g": ca.sumsqr(x)}
-    made = problem, {"x0": x0, "lbx": -4, "ubx": 4, "lbg": 1, "ubg": 4}
+@pytest.mark.parametrize("label", FLAT)
+def test_flat_starts_are_left_for_minima(label: str) -> None:
+    f, g, x0, bounds, least = FLAT[label]
+    made = {"x": Y, "f": f, "g": g}, {"x0": x0, **bounds}
     solver, found = solved(made)
     assert solver.stats()["success"]
+    assert solver.stats()["conditions"] in ("NECESSARY", "SUFFICIENT")
+    assert found["f"] == pytest.approx(least, abs=1e-6)
     assert_kkt(made, found)
 
 
-Y = ca.SX.sym("y", 2)
-WELLS = sum((Y[i] ** 2 - 1) ** 2 for i in range(2)) + 0.1 * (Y[0] - Y[1]) ** 2
-SADDLES = {
-    "disc": ({"f": Y[0] * Y[1], "g": ca.sumsqr(Y)}, [0, 0], {"ubg": 1}, -0.5),
-    "quartic": ({"f": Y[0] ** 2 - Y[1] ** 2 + Y[1] ** 4}, [0, 0], {}, -0.25),
-    "beside": ({"f": Y[0] ** 2 - Y[1] ** 2 + Y[1] ** 4}, [1, 0], {}, -0.25),
-    "maximum": ({"f": ca.cos(Y[0]) + ca.cos(Y[1])}, [0, 0], {}, -2.0),
-    "wells": ({"f": WELLS}, [0, 0], {}, 0.0),
-    "small": ({"f": 1e-3 * WELLS}, [0, 0], {}, 0.0),
-    "box": ({"f": Y[0] * Y[1] - 0.1 * Y[0] ** 2}, [0, 0], {"lbx": -1, "ubx": 1}, -1.1),
-    "sphere": (
-        {"f": Y[0] ** 2 + 3 * Y[1] ** 2, "g": ca.sumsqr(Y)},
-        [0, 1],
-        {"lbg": 1, "ubg": 1, "lbx": -2},
-        1.0,
-    ),
-}
-
-
-@pytest.mark.parametrize("label", SADDLES)
-def test_saddles_are_left_for_minima(label: str) -> None:
-    nlp, x0, bounds, f = SADDLES[label]
-    solver = nlpsol("s", "hybrid", {"x": Y, **nlp})
-    assert float(solver(x0=x0, **bounds)["f"]) == pytest.approx(f, abs=1e-6)
+def test_many_flat_rows_are_left() -> None:
+    """Beyond the limit of full matrices."""
+    x, y = ca.SX.sym("x", 60), ca.SX.sym("y", 60)
+    f = ca.sumsqr(x - 1) + ca.sumsqr(y[1:] - y[:-1] - 0.1) + ca.dot(x, y) + y[0]
+    made = {"x": ca.vertcat(x, y), "f": f, "g": x**2 + y**2}, {"x0": 0, "ubg": 1}
+    solver, found = solved(made)
     assert solver.stats()["success"]
-    assert solver.stats()["conditions"] in ("NECESSARY", "SUFFICIENT")
+    assert_kkt(made, found)
 
 
 @pytest.mark.parametrize("f", [Y[0] ** 2 - Y[1] ** 2, Y[0] * Y[1], -ca.sumsqr(Y)])
