@@ -157,7 +157,7 @@ def test_code_that_needs_more_is_refused(name, tmp_path, capfd):
 
 
 def test_foreign_library_is_refused(compiler, tmp_path, monkeypatch):
-    """Of that library nothing is written, and an export would not link."""
+    """Nothing of that library is written: an export would not link."""
     monkeypatch.chdir(tmp_path)
     x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] * x[1]}

@@ -70,7 +70,7 @@ def written(functions):
 
 @pytest.mark.parametrize("name", CASES)
 def test_parts_have_numbers_of_casadi(name, compiler, tmp_path):
-    """Those of CasADi, in memory of the very size that is told, whatever was in it."""
+    """In memory of the very size that is told, whatever was in it."""
     functions = functions_of(CASES[name]())
     first, second = functions.first, functions.with_hessian("curvature")
     text, w = written(functions)
@@ -101,7 +101,7 @@ def test_parts_have_numbers_of_casadi(name, compiler, tmp_path):
 
 
 def test_closed_loop_in_parts(compiler, tmp_path):
-    """As Python solves it, from multipliers and without."""
+    """From multipliers and without."""
     case, draws = van_der_pol(60), np.random.default_rng(0)
     solver, numbers = nlpsol("oscillator", "hybrid", case.nlp), {"p": [0.0, 0.8]}
     loop = (case.moved(numbers, solver.result.x, draws) for _ in range(4))

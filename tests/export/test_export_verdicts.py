@@ -110,7 +110,7 @@ def test_solutions_have_bits_of_python(name, compared):
 
 
 def test_solves_share_memory(compared):
-    """Of several solves with every kind of bound, one has rows that no x meets."""
+    """Solves with every kind of bound; one has rows that no x meets."""
     nlp, arguments = corridor()
     wrong = np.array([50.0, -50.0, 50.0, 50.0, 1.0, 0.0, -1e3])
     changes = [{}, {"p": 1e3}, {"x0": 2.5, "lam_g0": wrong, "lam_x0": 9.0}, {"x0": 1e3}, {}]

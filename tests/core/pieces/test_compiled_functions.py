@@ -67,12 +67,6 @@ def test_stages_are_compiled_once() -> None:
     assert sum(staged.operations for staged in form.staged) < operations / 10
 
 
-def test_code_is_independent_of_horizon() -> None:
-    longer, shorter = (Form(*functions_of(van_der_pol(N).nlp)).staged for N in (128, 64))
-    for one, other in zip(longer, shorter, strict=True):
-        assert set(one.texts) == set(other.texts)
-
-
 def test_cuts_and_files_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     functions = single_shooting(4)
     monkeypatch.setattr(code, "CHUNK", 60)

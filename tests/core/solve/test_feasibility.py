@@ -30,18 +30,18 @@ FREE, KEPT = [0, 1, 2, 4], [0, 1, 3]
 class Formula:
     """The slope of the violation from CasADi's derivatives, as the documentation says it."""
 
-    def __init__(self, x0: np.ndarray, scale: np.ndarray) -> None:
+    def __init__(self, x0: np.ndarray) -> None:
         self.g = ca.Function("g", [X], [G])
         self.J = ca.Function("J", [X], [ca.jacobian(G, X)])
         self.H = [ca.Function("H", [X], [ca.hessian(G[i], X)[0]]) for i in range(G.numel())]
-        self.J0, self.scale = self.J(x0).full(), scale
+        self.J0 = self.J(x0).full()
 
     def violation(self, x: np.ndarray) -> np.ndarray:
         g = self.g(x).full().ravel()
         return np.maximum(g - ROWS["ubg"], 0) - np.maximum(ROWS["lbg"] - g, 0)
 
     def slope(self, x: np.ndarray, u: np.ndarray) -> float:
-        """Of u'g at x, u being the pull at each row."""
+        """Return the slope of u'g at x, u being the pull at each row."""
         v, J = self.violation(x), self.J(x).full()
         slope = J.T @ u
         lengths = np.maximum(*(np.linalg.norm(of, axis=1) for of in (J, self.J0)))
@@ -63,7 +63,7 @@ class Certificate:
         data, core = self.form.data, self.form.core
         self.J0 = self.form.of_point("raw_J", data.nnz_J).copy()
         self.scale = self.form.of_form("scale_c", data.m)
-        self.formula = Formula(x0, self.scale)
+        self.formula = Formula(x0)
         room = core.hybrid_violation_slope_doubles(ct.byref(data))
         self.W, self.work = np.zeros(data.nnz_W), np.zeros(room)
 
@@ -90,7 +90,7 @@ def random_points(count: int) -> list[np.ndarray]:
 
 
 def test_slopes_of_violation_match_formulas() -> None:
-    """Of the sum of squares, and of the sum by its subgradient."""
+    """The violation is a sum of squares, or a sum with a subgradient."""
     one, draws, refused = Certificate(), np.random.default_rng(6), 0
     assert one.scale[1] < 1.0
     for x in random_points(200):
@@ -120,7 +120,7 @@ def three_values() -> Made:
 
 
 def point_mass(N: int = 25) -> Made:
-    """It cannot be in time: the sum of the violations is stationary."""
+    """A mass that cannot be in time: the sum of the violations is stationary."""
     p, v, u = ca.SX.sym("p", N + 1), ca.SX.sym("v", N + 1), ca.SX.sym("u", N)
     rows = [p[0], v[0], p[-1] - 1, v[-1]]
     rows += [p[1:] - p[:-1] - v[:-1] / N, v[1:] - v[:-1] - (ca.sin(u) - 0.1 * v[:-1] ** 3) / N]
@@ -129,15 +129,14 @@ def point_mass(N: int = 25) -> Made:
     return nlp, {"x0": 0, "lbx": -most, "ubx": most, "lbg": 0, "ubg": 0}
 
 
-def steep_row() -> Made:
-    case = PROBLEMS["infeasible"]["a steep row"]
-    return case.nlp, case.call
+STEEP_ROW = PROBLEMS["infeasible"]["a steep row"]
 
 
-@pytest.mark.parametrize("made", [steep_row, three_values, point_mass])
-def test_infeasibility_is_proved(made: Any) -> None:
+@pytest.mark.parametrize(
+    ("problem", "numbers"), [(STEEP_ROW.nlp, STEEP_ROW.call), three_values(), point_mass()]
+)
+def test_infeasibility_is_proved(problem: Any, numbers: Any) -> None:
     """No first-order move from x inside the bounds makes the scaled violation less, in one norm."""
-    problem, numbers = made()
     solver, found = solved((problem, numbers))
     stats = solver.stats()
     assert stats["stop_reason"] == "LOCALLY_INFEASIBLE"

@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from support.cases.core import assert_cut_short, assert_kkt, solved
+from support.cases.core import assert_cut_short, solved
 
 from casadi_hybrid import Problem, Solver
 
@@ -38,15 +38,7 @@ def curved() -> Made:
     return {"x": x, "g": g}, {"x0": [2, 3], "lbg": 0, "ubg": 0}
 
 
-def between() -> Made:
-    """Rows and variables between bounds, which leave a body of solutions."""
-    x = ca.SX.sym("x", 3)
-    g = ca.vertcat(ca.sumsqr(x), x[0] * x[1], ca.sin(x[2]))
-    bounds = {"lbx": -2, "ubx": 0.9, "lbg": [-np.inf, 0.3, 0.1], "ubg": [1, np.inf, 0.2]}
-    return {"x": x, "g": g}, {"x0": [3, 2, 1], **bounds}
-
-
-@pytest.mark.parametrize("made", [decay, inside, curved, between])
+@pytest.mark.parametrize("made", [decay, inside, curved])
 def test_root_is_found(made: Any) -> None:
     """Nothing is minimized: no constraint has a multiplier, and no Gauss-Newton step a length."""
     solver, found = solved(made())
@@ -60,19 +52,6 @@ def test_root_is_found(made: Any) -> None:
         assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()
     if made is decay:
         np.testing.assert_allclose(found["x"], [3, -0.7], atol=1e-6)
-
-
-def test_repeated_rows_share_least_multipliers() -> None:
-    """Multipliers that cancel are made small, though the start is a solution already."""
-    x = ca.SX.sym("x", 2)
-    nlp = {"x": x, "f": ca.sumsqr(x - 3) - x[0], "g": ca.vertcat(x[0], x[0] + x[1] ** 2)}
-    bounds = {"lbx": -5, "ubx": [5, 0], "lbg": [-np.inf, 1], "ubg": [1, np.inf]}
-    _, plain = solved((nlp, {"x0": [0, -1], **bounds}))
-    huge = {"lam_x0": plain["lam_x"], "lam_g0": plain["lam_g"] + np.array([1e6, -1e6])}
-    solver, found = solved((nlp, {"x0": plain["x"], **bounds, **huge}))
-    assert solver.stats()["success"]
-    assert np.abs(found["lam_g"]).max() < 1e3
-    assert_kkt((nlp, bounds), found)
 
 
 def test_huge_multipliers_keep_the_solution() -> None:
@@ -129,7 +108,7 @@ class LeastSquares:
 
 
 def test_least_squares_steps_match_formulas() -> None:
-    """Of more equations than unknowns, from random starts."""
+    """More equations than unknowns, from random starts."""
     x = ca.SX.sym("x", 3)
     bent = 2 * ca.cos(3 * x[0] * x[1]) + 3
     h = ca.vertcat(3 * (x[1] - x[0] ** 2), 1 - x[0] * x[2], ca.exp(x[2]) - x[1], bent)

@@ -22,16 +22,23 @@ from casadi_hybrid.problem.elements.assembly import (
 )
 
 OF_TWO = (
-    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, ca.fmin,
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b,
+    ca.fmin,
     lambda a, b: ca.if_else(a < b, a, ca.sin(b)),
-)  # fmt: skip
+)
 OF_ONE = (ca.sin, ca.tanh, lambda a: a**2, lambda a: 3.5 - a, ca.fabs)
 LIMITS = {
-    "LARGE": (1, 20, 300), "OFTEN": (1, 2, 4), "MOST": (20, 200, 80_000),
-    "MOST_ALONE": (1, 50, 4_000), "SHORTEST_SUM": (3, 24),
-    "WIDE_USES": (2, 8, 32), "WIDE_RATIO": (1, 8),
-}  # fmt: skip
-"""Of ``partition``: small ones, by which small functions are cut as large ones are."""
+    "LARGE": (1, 20, 300),
+    "OFTEN": (1, 2, 4),
+    "MOST": (20, 200, 80_000),
+    "MOST_ALONE": (1, 50, 4_000),
+    "SHORTEST_SUM": (3, 24),
+    "WIDE_USES": (2, 8, 32),
+    "WIDE_RATIO": (1, 8),
+}
+"""Limits of ``partition`` by which small functions are cut as large ones are."""
 
 
 def random_functions(seed: int, copies: int) -> tuple[ca.Function, ca.Function]:

@@ -38,10 +38,8 @@ class Form:
         self.space = Core(core, problem, plan, Limits(), trigger())
         self.space.fill(numbers, None)
         self.space.limit(Limits())
-        self.form = FormData(**{
-            name: getattr(self.space.data, name)
-            for name in ("plan", "functions", "numbers", "answer")
-        })  # fmt: skip
+        names = "plan", "functions", "numbers", "answer"
+        self.form = FormData(**{name: getattr(self.space.data, name) for name in names})
         self.point = PointData()
         doubles, ints = sizes_of(core, self.data)
         self._doubles, self._ints = np.full(doubles, np.nan), np.zeros(ints, dtype=np.int32)
@@ -178,15 +176,13 @@ class Formula:
         f, gradient, g, J = self.user(self.x(w))
         c = self.scale_c * g[self.rows] - self.target
         c[self.slack] -= w[self.free.size :]
-        A = np.hstack((
-            self.scale_c[:, None] * J[np.ix_(self.rows, self.free)],
-            -np.eye(self.m)[:, self.slack],
-        ))  # fmt: skip
+        of_free = self.scale_c[:, None] * J[np.ix_(self.rows, self.free)]
+        A = np.hstack((of_free, -np.eye(self.m)[:, self.slack]))
         slope = np.r_[self.scale_f * gradient[self.free], np.zeros(self.slack.size)]
         return self.scale_f * f, slope, c, A
 
     def hessian(self, w: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Of f + y'c."""
+        """The Hessian of f + y'c."""
         lam = np.zeros(self.numbers.bounds.lbg.size)
         lam[self.rows] = self.scale_c * y
         of_f, of_g = (one.full() for one in self._second(self.x(w), lam, self.numbers.p))
