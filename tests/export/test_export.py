@@ -100,8 +100,6 @@ def test_closed_loop_answers_as_python(oscillator, compiler):
     assert compared.cold == (0, oscillator.cold.answer.iterations)
     assert compared.difference <= CLOSE
     assert oscillator.looped
-    assert "21 of 21" in str(compared)
-    assert str(oscillator.memory) in str(oscillator)
 
 
 def test_every_kind_of_bound_is_kept(rows, sanitized):
@@ -134,6 +132,7 @@ def test_bad_numbers_have_a_status(rows, sanitized):
 def test_memory_may_be_handed_in(rows, sanitized, tmp_path):
     """Two solves in one memory, a start without multipliers, and the sizes that were told."""
     body = """
+    for (int k = -1; k < 10; k++) printf("%s\\n", rows_word(k));
     printf("%d %d %d\\n", (int)sizeof memory, (int)sizeof in, (int)sizeof out);
     printf("%d\\n", rows_solve_in(&memory, &in, &out));
     rows_next(&in, &out);
@@ -144,9 +143,12 @@ def test_memory_may_be_handed_in(rows, sanitized, tmp_path):
     in.of_solution = 0;
     printf("%d\\n", rows_solve_in(&memory, &in, &out));
 """
-    lines = run(sanitized(rows, driver(tmp_path, "rows", body))).splitlines()
-    assert lines[0].split() == [str(size) for size in (rows.memory, rows.input, rows.output)]
-    assert lines[1:] == ["0", "0 1", str(C.HYBRID_NO_GUESS)]
+    *words, sizes, first, second, cold = run(
+        sanitized(rows, driver(tmp_path, "rows", body))
+    ).splitlines()
+    assert sizes.split() == [str(size) for size in (rows.memory, rows.input, rows.output)]
+    assert (first, second, cold) == ("0", "0 1", str(C.HYBRID_NO_GUESS))
+    assert len({*words}) == 10  # of nine statuses, and of none
 
 
 def test_solution_without_active_constraints(tmp_path):

@@ -76,12 +76,6 @@ NOT_MET = "ASSIGN CONVEXIFY INVERSE LIFT MAP NORM2 PARAMETER SETNONZEROS_PARAM S
 """Operations of graphs that CasADi makes itself, or of nodes that have no derivatives."""
 
 
-def functions_of(x, p, g):
-    functions = Problem.from_nlp({"x": x, "p": p, "f": ca.sumsqr(x - p), "g": g}).functions
-    functions.with_hessian("curvature")
-    return functions
-
-
 def operations(function):
     """Operations of a function and of all that it calls, by CasADi's words."""
     numbers = set()

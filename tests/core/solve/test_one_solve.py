@@ -15,9 +15,6 @@ from casadi_hybrid.core.header import C
 from casadi_hybrid.utils.errors import Interrupted, ScaleWarning
 
 CASE = CASES["hs071"]()
-INF = np.inf
-Numbers = dict[str, Any]
-Made = tuple[dict[str, Any], dict[str, Any]]
 
 
 @pytest.mark.parametrize("observer", ["history", "log", "callback", "stopping"])
