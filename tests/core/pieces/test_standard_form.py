@@ -255,10 +255,11 @@ def test_rounding_is_subtracted_above_tolerance(both: Both, seed: int) -> None:
         kkt_residuals(bounds, x, gradient, g, full, lam_x, lam_g, plain=p) for p in (True, False)
     )
     entry = largest(np.abs(gradient) + np.abs(full.T) @ np.abs(lam_g))
-    for name, atol in (("feasibility", 0), ("stationarity", 1e-15 * entry), ("complementarity", 0)):
+    for name in ("feasibility", "stationarity", "complementarity"):
         whole, less = getattr(plain, name), getattr(counted, name)
         expected = less if whole > TOLERANCE or less > whole else whole
-        assert getattr(found, name) == pytest.approx(expected, rel=1e-12, abs=atol or 1e-12)
+        rel, room = (1e-6, 1e-15 * entry) if name == "stationarity" else (1e-12, 1e-12)
+        assert getattr(found, name) == pytest.approx(expected, rel=rel, abs=room)
 
 
 @pytest.mark.parametrize("of_rows", [False, True], ids=["variables", "rows"])

@@ -5,7 +5,7 @@ of the core by which they call its pieces.
 import ctypes as ct
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,6 @@ class Case:
     nlp: dict[str, Any]
     numbers: Numbers
     moved: Callable[[Numbers, Any, np.random.Generator], Numbers]
-    options: dict[str, Any] = field(default_factory=dict)
 
 
 @cache
