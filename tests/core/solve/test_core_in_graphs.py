@@ -107,12 +107,12 @@ case = hs071()
 solver = nlpsol("solver", "hybrid", case.nlp)
 p = ca.MX.sym("p")
 given = {k: v for k, v in case.numbers.items() if k != "p"}
-graph = ca.Function("graph", [p], [solver(p=p, **given)["x"]]).map(8, "thread", 2)
-values = 1 + 0.01 * np.arange(8.0)
+one = ca.Function("graph", [p], [solver(p=p, **given)["x"]])
+graph, values = one.map(8, "thread", 2), 1 + 0.01 * np.arange(8.0)
 expected = np.hstack([solver(p=k, **given)["x"].full() for k in values])
 slots = (C.hybrid_slot * 2).from_address(pools[0].data.slot)
 while not slots[1].adapter:
-    graph(values)  # until both threads have memory
+    one.map(400, "thread", 2)(np.tile(values, 50))  # until both threads have memory
 before = pools[0].data.calls
 buffer, _ = graph.buffer()
 found = np.empty((8, 4))
