@@ -1,20 +1,15 @@
 """Functions of an export in parts: CasADi's numbers, without a warning, as long as one stage is."""
 
-import re
 import subprocess
-from unittest.mock import patch
 
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.core import van_der_pol
 from support.paths import DATA
-from warm.families import FAMILIES
-from warm.loop import Loop
-from warm.stages import program
 
 from casadi_hybrid import InputError, Problem, nlpsol
 from casadi_hybrid.core.evaluation.forms import Form
-from casadi_hybrid.core.export import functions as choosing
 from casadi_hybrid.core.export.compare import STRICT, compare
 from casadi_hybrid.core.export.functions import LOOPS, PARTS, STRAIGHT, generate
 from casadi_hybrid.core.export.parts import parts_text
@@ -23,12 +18,7 @@ from casadi_hybrid.problem.building.compiler import compiler_of
 
 CLOSE = 1e-12
 SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-TABLE = re.compile(r"^static const \w+ \w+\[\d+\] = \{.*?\};\n", re.MULTILINE | re.DOTALL)
 DRIVER = (DATA / "functions_driver.c").read_text("utf-8")
-
-
-def quadrotor(N):
-    return Problem.from_nlp(program(FAMILIES["quadrotor"], N).nlp).functions
 
 
 def chain(N=8):
@@ -37,16 +27,6 @@ def chain(N=8):
     far = [ca.norm_2(x[2 * k : 2 * k + 2] - x[2 * k + 2 : 2 * k + 4]) for k in range(N - 1)]
     g = ca.vertcat(x[:2] - p, *(ca.exp(one) * (1 - 0.1 / one) for one in far))
     return {"x": x, "p": p, "f": ca.sumsqr(x) + ca.sum1(x[1::2] ** 4), "g": g}
-
-
-def single_shooting(N=12):
-    """Each state is a function of all inputs before it: long, and little repeats."""
-    u, p = ca.SX.sym("u", N), ca.SX.sym("p", 2)
-    x, f = p, 0
-    for k in range(N):
-        x = x + 0.1 * ca.vertcat((1 - x[1] ** 2) * x[0] - x[1] + u[k], x[0])
-        f += ca.sumsqr(x) + u[k] ** 2
-    return {"x": u, "p": p, "f": f, "g": x}
 
 
 def linear():
@@ -61,28 +41,26 @@ def everything():
     terms = []
     for k in range(0, 24, 4):
         a, b, c, d = (x[k + i] for i in range(4))
-        terms += [
-            ca.fmin(a, b) * ca.fmax(c, d), ca.if_else(a < b, ca.sin(c), d**3), ca.sign(a) * b,
-            ca.atan2(1 + a**2, 2 + b**2), (2 + ca.tanh(c)) ** ca.cos(d), ca.fabs(a - d),
-            ca.logic_and(a < 1, ca.logic_or(b <= 2, ca.logic_not(c))) * d, ca.floor(a) * c,
-            ca.copysign(a, b), ca.fmod(a, 2 + b**2), ca.hypot(a, c), ca.erf(a), ca.log1p(b**2),
-            ca.expm1(c), ca.if_else(ca.eq(a, b), c, ca.ceil(d)), ca.asinh(a), ca.if_else(
-                ca.ne(a, 0), ca.acos(ca.tanh(b)), ca.sqrt(1 + c**2)),
-        ]  # fmt: skip
+        either = ca.logic_or(b <= 2, ca.logic_not(c))
+        terms += [ca.fmin(a, b) * ca.fmax(c, d), ca.if_else(a < b, ca.sin(c), d**3)]
+        terms += [ca.sign(a) * b, ca.atan2(1 + a**2, 2 + b**2), (2 + ca.tanh(c)) ** ca.cos(d)]
+        terms += [ca.fabs(a - d), ca.logic_and(a < 1, either) * d, ca.floor(a) * c]
+        terms += [ca.copysign(a, b), ca.fmod(a, 2 + b**2), ca.hypot(a, c), ca.erf(a)]
+        terms += [ca.log1p(b**2), ca.expm1(c), ca.if_else(ca.eq(a, b), c, ca.ceil(d))]
+        terms += [ca.asinh(a), ca.if_else(ca.ne(a, 0), ca.acos(ca.tanh(b)), ca.sqrt(1 + c**2))]
     return {"x": x, "f": sum(terms), "g": ca.vertcat(*terms)}
 
 
-def plain(nlp):
-    """The functions of a small problem, in scalar operations."""
-    return Problem.from_nlp(nlp).functions
-
-
 CASES = {
-    "quadrotor": lambda: quadrotor(8),
-    "chain": lambda: plain(chain()),
-    "linear": lambda: plain(linear()),
-    "everything": lambda: plain(everything()),
+    "oscillator": lambda: van_der_pol(8).nlp,
+    "chain": chain,
+    "linear": linear,
+    "everything": everything,
 }
+
+
+def functions_of(nlp):
+    return Problem.from_nlp(nlp).functions
 
 
 def written(functions):
@@ -91,15 +69,13 @@ def written(functions):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_numbers_under_the_sanitizers(name, compiler, tmp_path):
-    """Those of CasADi, in memory of the very size that is said, whatever was in it."""
-    functions = CASES[name]()
+def test_parts_have_numbers_of_casadi(name, compiler, tmp_path):
+    """In memory of the very size that is told, whatever was in it."""
+    functions = functions_of(CASES[name]())
     first, second = functions.first, functions.with_hessian("curvature")
     text, w = written(functions)
-    sizes = {
-        "x": first.nnz_in(0), "p": first.nnz_in(1), "lam": second.nnz_in(1), "w": w,
-        "first": sum(first.nnz_out(i) for i in range(4)), "second": second.nnz_out(0),
-    }  # fmt: skip
+    sizes = {"x": first.nnz_in(0), "p": first.nnz_in(1), "lam": second.nnz_in(1), "w": w}
+    sizes |= {"first": sum(first.nnz_out(i) for i in range(4)), "second": second.nnz_out(0)}
     sizes["out"] = max(1, sizes["first"], sizes["second"])
     (tmp_path / "functions.c").write_text(text)
     (tmp_path / "main.c").write_text(DRIVER % sizes)
@@ -124,54 +100,39 @@ def test_numbers_under_the_sanitizers(name, compiler, tmp_path):
         np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
 
 
-def test_a_closed_loop_of_scalars(compiler, tmp_path):
-    """As Python solves it, from multipliers and without."""
-    made = program(FAMILIES["quadrotor"], 12)
-    first, *loop = [step.arguments for step in Loop(made).steps(0, 5)]
-    export = nlpsol("quadrotor", "hybrid", made.nlp).export(tmp_path, loop=loop, **first)
+def test_closed_loop_in_parts(compiler, tmp_path):
+    """From multipliers and without."""
+    case, draws = van_der_pol(60), np.random.default_rng(0)
+    solver, numbers = nlpsol("oscillator", "hybrid", case.nlp), {"p": [0.0, 0.8]}
+    loop = (case.moved(numbers, solver.result.x, draws) for _ in range(4))
+    export = solver.export(tmp_path, loop=loop, **case.numbers)
     assert (export.form, export.looped) == (PARTS, True)
     compared = compare(export, compiler_of((compiler,)))
     assert compared.solved == (5, 5)
     assert compared.cold == (0, export.cold.answer.iterations)
     assert compared.difference <= CLOSE
-    page = (tmp_path / "README.md").read_text()
-    assert "is one C function, with tables" in page
-    assert "pragma" not in page
 
 
-def test_code_does_not_grow_with_the_horizon():
-    """Tables do, and so do numbers."""
-
-    def split(N):
-        text, _ = written(quadrotor(N))
-        code = TABLE.sub("", text)
-        kinds, _, calls = code.partition("/* --- x, p")
-        return kinds, re.sub(r"\d+", "0", calls), len(text)
-
-    (kinds, calls, size), (longer, others, larger) = split(20), split(40)
-    assert kinds == longer
-    assert calls == others
-    assert size < larger < 2 * size
-
-
-def test_which_form_is_chosen():
+def test_shortest_form_is_chosen():
     """Parts where they are much shorter; all of them by loops=True, straight by False."""
-    functions, few = quadrotor(20), plain(chain())
-    assert generate(functions, "s", None).form == PARTS
-    assert len(generate(functions, "s", None).text) < len(generate(functions, "s", False).text) / 5
-    assert generate(functions, "s", False).form == STRAIGHT
+    lengths = []
+    for stages in (150, 300):
+        functions = functions_of(van_der_pol(stages).nlp)
+        chosen, straight = generate(functions, "s", None), generate(functions, "s", False)
+        assert (chosen.form, straight.form) == (PARTS, STRAIGHT)
+        lengths.append((len(chosen.text), len(straight.text)))
+    short, long = np.diff(lengths, axis=0)[0]
+    assert short < long / 5  # tables alone grow with the horizon
+    few = functions_of(chain())
     assert generate(few, "s", None).form == STRAIGHT  # few operations
     assert generate(few, "s", True).form == PARTS
     x = ca.SX.sym("x", 3)
-    with pytest.raises(InputError, match="too little of the problem repeats"):
-        generate(plain({"x": x, "f": ca.sumsqr(x)}), "s", True)
-    with patch.object(choosing, "_SHORTER", 0.01):
-        assert generate(functions, "s", None).form == LOOPS  # elements, which CasADi maps
-    assert generate(plain(chain(25)), "s", None).form == PARTS
-    assert generate(plain(single_shooting()), "s", None).form == STRAIGHT
+    with pytest.raises(InputError, match="repeats"):
+        generate(functions_of({"x": x, "f": ca.sumsqr(x)}), "s", True)
+    assert generate(functions_of(chain(25)), "s", None).form == PARTS
 
 
-def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
+def test_graphs_become_loops_of_casadi(compiler, tmp_path):
     """A table of numbers in each mapped stage."""
     at = np.linspace(-2, 2, 9)
     table = ca.interpolant("table", "bspline", [at.tolist()], np.sin(at).tolist())
@@ -179,10 +140,8 @@ def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
     step = ca.Function("step", [a, b], [a + 0.1 * (b - table(a))])
     X, U, p = ca.MX.sym("X", 1, N + 1), ca.MX.sym("U", 1, N), ca.MX.sym("p")
     gaps = step.map(N)(X[:, :-1], U) - X[:, 1:]
-    nlp = {
-        "x": ca.veccat(X, U), "p": p, "f": ca.sumsqr(X) + ca.sumsqr(U),
-        "g": ca.vertcat(X[:, 0] - p, ca.vec(gaps)),
-    }  # fmt: skip
+    f, g = ca.sumsqr(X) + ca.sumsqr(U), ca.vertcat(X[:, 0] - p, ca.vec(gaps))
+    nlp = {"x": ca.veccat(X, U), "p": p, "f": f, "g": g}
     solver = nlpsol("tabled", "hybrid", nlp)
     numbers = {"p": 1.0, "lbg": 0, "ubg": 0, "lbx": -1.5, "ubx": 1.5}
     export = solver.export(tmp_path, **numbers, loops=True, loop=[{"p": 0.9}])
@@ -190,9 +149,8 @@ def test_loops_of_casadi_where_there_is_no_scalar_form(compiler, tmp_path):
     compared = compare(export, compiler_of((compiler,)))
     assert compared.solved == (2, 2)
     assert compared.difference <= CLOSE
-    assert "pragma" in (tmp_path / "README.md").read_text()
 
 
-def test_what_is_not_finite_has_a_name_in_c():
+def test_infinite_numbers_have_names():
     assert [number(v) for v in (np.nan, np.inf, -np.inf)] == ["NAN", "INFINITY", "-INFINITY"]
     assert (number(0.1), float(number(1 / 3))) == ("0.1", 1 / 3)

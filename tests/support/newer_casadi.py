@@ -15,9 +15,8 @@ NEEDS_3_8 = {
     "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
     "test_each_operation_is_casadis": "CasADi 3.7 has fewer operations",
     "test_all_that_is_written_compiles_and_links": "CasADi 3.7 writes no determinant",
-    "test_what_would_need_more_is_refused_by_its_name[a solver]":
+    "test_code_that_needs_more_is_refused[a solver]":
         "CasADi 3.7 cannot differentiate a QP solver so often",
-    "test_code_does_not_grow_with_the_horizon": "CasADi 3.7 writes other graphs of derivatives",
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",

@@ -27,7 +27,8 @@ _HEAD = """#include <math.h>
 #define EXPORT
 #endif
 """
-_FILE = 2_000_000  # characters of one C file, approximately
+FILE = 2_000_000
+"""Characters of one C file, approximately."""
 _INSTRUCTION = 2.5  # nanoseconds of one in CasADi's interpreter
 _WORTH = 0.7  # largest time of programs relative to the interpreter
 
@@ -109,7 +110,7 @@ def _files(texts: list[str]) -> dict[str, str]:
     """C files with the parts, named in order; several if one would be long."""
     files, size = [_HEAD], 0
     for k, text in enumerate(texts):
-        if size > _FILE:
+        if size > FILE:
             files.append(_HEAD)
             size = 0
         files[-1] += text.replace(ENTRY, f"EXPORT {ENTRY}").replace("@", f"part_{k}")

@@ -8,9 +8,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from support.cases.core import CASES, Arena, KktData, assert_kkt, solved, warm
+from support.cases.core import CASES, assert_kkt, solved, warm
 from support.cases.nlp import hock_schittkowski
-from support.judges.standard_form import Form, address, equal, view, whole
+from support.judges.standard_form import Form, Kkt, equal, view, whole
 
 from casadi_hybrid import Derivatives, Problem
 from casadi_hybrid.core.header import C
@@ -25,12 +25,10 @@ GROUPS = [0, 1], [2, 3], [4, 5, 6, 7, 8]
 class Secants(Form):
     """The standard form of a problem without second derivatives."""
 
-    @classmethod
-    def of(cls, problem: Problem, **numbers: Any) -> Secants:
-        given = problem.with_derivatives(Derivatives("limited-memory"))
-        made = cls(given, given.numbers(**numbers))
-        made.problem, made.start = given, made.of_point("w", made.data.n).copy()
-        return made
+    def __init__(self, problem: Problem, x0: np.ndarray) -> None:
+        self.problem = problem.with_derivatives(Derivatives("limited-memory"))
+        super().__init__(self.problem, self.problem.numbers(x0=x0))
+        self.start = self.of_point("w", self.data.n).copy()
 
     def hessian(self, y: np.ndarray, objective: float = 1.0) -> np.ndarray:
         """W in C at the point that was evaluated last, which it knows from then on."""
@@ -40,15 +38,12 @@ class Secants(Form):
 
     @property
     def secants(self) -> Any:
-        return C.hybrid_secants.from_address(self.space._functions.secants)
+        return C.hybrid_secants.from_address(self.functions.secants)
 
     def low_rank(self) -> tuple[np.ndarray, np.ndarray]:
         """U and w of the last Hessian."""
-        low = self.form.low_rank
-        return (
-            view(low.U, low.rank * self.data.n).reshape(low.rank, self.data.n).T.copy(),
-            view(low.w, low.rank).copy(),
-        )
+        low, n = self.form.low_rank, self.data.n
+        return view(low.U, low.rank * n).reshape(low.rank, n).T.copy(), view(low.w, low.rank).copy()
 
 
 def stages() -> Secants:
@@ -59,7 +54,7 @@ def stages() -> Secants:
     limits = {"lbg": [0.1, -1, 0], "ubg": [0.1, np.inf, 2]}
     limits["lbx"], limits["ubx"] = np.full(10, -2.0), np.full(10, 2.0)
     limits["lbx"][7] = limits["ubx"][7] = 0.5
-    return Secants.of(Problem.from_nlp({"x": x, "f": f, "g": g}, **limits), x0=np.full(10, 0.3))
+    return Secants(Problem(x=x, f=f, g=g, **limits), np.full(10, 0.3))
 
 
 def rank_one(s: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -81,13 +76,6 @@ def steps(form: Secants, count: int) -> Any:
         yield w, draws.standard_normal(form.data.m)
 
 
-def test_so_many_points_are_kept() -> None:
-    form = stages()
-    for _, y in steps(form, 24):
-        form.hessian(y)
-    assert form.secants.count == 21
-
-
 def by_hand(
     form: Secants, seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]], y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -102,7 +90,7 @@ def by_hand(
 
 
 @pytest.mark.parametrize("large", [200, 3], ids=["full", "low rank"])
-def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hessian_follows_formulas(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quasi_newton, "LARGE", large)
     form = stages()
     first, seen = form.problem.functions.first, []
@@ -123,12 +111,14 @@ def test_the_hessian_is_that_of_the_formulas(large: int, monkeypatch: pytest.Mon
         nonlinear = free[free < 9]
         for step, change in zip(s, slope, strict=True):  # the secant equation
             equal((W[:9, :9] @ step[free])[:8], change[nonlinear], 1e-7 * size)
+    values = np.full(form.data.nnz_W, np.nan)
+    assert form.call("hybrid_curvature", np.ones(3), values) == 0
+    assert not values.any()  # of the rows alone
 
 
-def test_a_pair_that_shows_nothing_is_left_out() -> None:
+def test_pairs_without_information_are_left_out() -> None:
     form = stages()
-    w = form.start.copy()
-    y = np.ones(3)
+    w, y = form.start.copy(), np.ones(3)
     form.evaluate(w)
     np.testing.assert_array_equal(form.hessian(y)[:2, :2], np.eye(2))
     w[0] += 1e-13  # no other point
@@ -144,37 +134,9 @@ def test_a_pair_that_shows_nothing_is_left_out() -> None:
     assert form.core.hybrid_drop_secants(ct.byref(form.secants)) == 1
     np.testing.assert_array_equal(form.hessian(y)[:2, :2], np.eye(2))
     assert form.core.hybrid_drop_secants(ct.byref(form.secants)) == 0
-
-
-def test_the_curvature_of_the_rows_alone_is_left_out() -> None:
-    form = stages()
-    for _, y in steps(form, 3):
+    for _, y in steps(form, 24):
         form.hessian(y)
-    values = np.full(form.data.nnz_W, np.nan)
-    assert form.call("hybrid_curvature", np.ones(3), values) == 0
-    assert not values.any()
-
-
-class Kkt:
-    """The KKT matrix of a form in C."""
-
-    def __init__(self, form: Secants) -> None:
-        self.form, self.data = form, KktData()
-        self._doubles, self._ints = np.full(200_000, np.nan), np.zeros(20_000, dtype=np.int32)
-        arena = Arena(self._doubles.ctypes.data, self._ints.ctypes.data, 0, 0)
-        plan = ct.byref(form.data)
-        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
-        assert arena.used_doubles <= self._doubles.size
-        self.data.low_rank = ct.addressof(form.form) + type(form.form).low_rank.offset
-        self.data.answer = form.space.data.answer
-
-    def call(self, name: str, *given: Any) -> int:
-        function = getattr(self.form.core, name)
-        return int(function(ct.byref(self.form.data), *map(address, given)))
-
-    @property
-    def at(self) -> Any:
-        return ct.byref(self.data)
+    assert form.secants.count == 21  # of 24 points
 
 
 def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -187,52 +149,47 @@ def matrices(form: Secants, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kkt_matrix_solves_and_counts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """K with its change of low rank: inertia by eigenvalues, solutions by NumPy."""
     monkeypatch.setattr(quasi_newton, "LARGE", 1)
     form = stages()
     kkt, draws = Kkt(form), np.random.default_rng(seed)
-    n, m = form.data.n, form.data.m
+    n, m, epsilon = form.data.n, form.data.m, ct.c_double(1e-3)
     values, pinned = np.full(form.data.nnz_W, np.nan), whole(kkt.data.pinned, n)
-    counts = set()
+    statuses = set()
     for _, y in steps(form, 6):
         assert form.call("hybrid_hessian", 3 * y, ct.c_double(1.0), values) == 0
         if form.secants.count == 1:
             continue
-        W, A = matrices(form, values)
-        D, shift, epsilon = draws.uniform(0, 1, n), draws.choice([0.0, 5.0, 50.0]), 1e-3
-        K = np.block([[W + np.diag(D + shift), A.T], [A, -epsilon * np.eye(m)]])
-        found = kkt.call(
-            "hybrid_factor", values, D, ct.c_double(shift), form.of_point("A", A.size),
-            ct.c_double(epsilon), None, kkt.at,
-        )  # fmt: skip
-        negative = int((np.linalg.eigvalsh(K) < 0).sum())
-        assert kkt.data.inertia.negative == negative
-        assert found == (negative != m)
-        counts.add(found)
+        (W, A), rows = matrices(form, values), form.of_point("A", form.data.nnz_A)
+        D, shift = draws.uniform(0, 1, n), draws.choice([0.0, 5.0, 50.0])
         force, c, dw, dy = *(draws.standard_normal(k) for k in (n, m)), np.zeros(n), np.zeros(m)
+        right, sigma = np.r_[force, c], ct.c_double(shift)
+        K = np.block([[W + np.diag(D + shift), A.T], [A, -epsilon.value * np.eye(m)]])
+        status = kkt.call("hybrid_factor", values, D, sigma, rows, epsilon, None, kkt.at)
+        assert kkt.data.inertia.negative == np.count_nonzero(np.linalg.eigvalsh(K) < 0)
+        assert status == (kkt.data.inertia.negative != m)
+        statuses.add(status)
         assert kkt.call("hybrid_solve_kkt", force, c, kkt.at, dw, dy) == 0
-        equal(K @ np.concatenate((dw, dy)), -np.concatenate((force, c)), 1e-9)
+        equal(K @ np.r_[dw, dy], -right, 1e-9)
         # With entries pinned, as on an active set.
         pinned[:] = draws.uniform(size=n) < 0.3
-        held, move = pinned.astype(bool), view(kkt.data.move, n)
-        move[:] = np.where(held, draws.standard_normal(n), 0.0)
-        free = np.concatenate((~held, np.ones(m, bool)))
-        K = np.block([[W + shift * np.eye(n), A.T], [A, -epsilon * np.eye(m)]])
-        part = K[np.ix_(free, free)]
-        found = kkt.call(
-            "hybrid_factor_pinned", values, form.of_point("A", A.size), ct.c_double(shift),
-            ct.c_double(epsilon), kkt.at,
-        )  # fmt: skip
-        assert kkt.data.inertia.negative == int((np.linalg.eigvalsh(part) < 0).sum())
-        assert found == (kkt.data.inertia.negative != m)
-        arrays = values, form.of_point("A", A.size), force, c, kkt.at, dw, dy
-        assert kkt.call("hybrid_solve_pinned", *arrays) == 0
-        np.testing.assert_array_equal(dw[held], move[held])
-        step, right = np.concatenate((dw, dy)), np.concatenate((force, c))
+        free, move = np.r_[pinned == 0, np.ones(m, bool)], view(kkt.data.move, n)
+        move[:] = np.where(pinned, draws.standard_normal(n), 0.0)
+        K -= np.diag(np.r_[D, np.zeros(m)])
+        status = kkt.call("hybrid_factor_pinned", values, rows, sigma, epsilon, kkt.at)
+        negative = np.count_nonzero(np.linalg.eigvalsh(K[np.ix_(free, free)]) < 0)
+        assert kkt.data.inertia.negative == negative
+        assert status == (negative != m)
+        assert kkt.call("hybrid_solve_pinned", values, rows, force, c, kkt.at, dw, dy) == 0
+        step = np.r_[dw, dy]
+        np.testing.assert_array_equal(step[~free], move[~free[:n]])
         size = (np.abs(K) @ np.abs(step) + np.abs(right)).max()
         equal((K @ step + right)[free] / size, 0.0, 1e-10)
-    assert counts == {0, 1}
+    assert statuses == {0, 1}
+
+
+# --- whole solves ---------------------------------------------------------------------------------
 
 
 def learned(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any:
@@ -241,7 +198,7 @@ def learned(nlp: dict[str, Any], numbers: dict[str, Any], **options: Any) -> Any
 
 # 59 and 109 forget what other points have shown, 59 restores feasibility.
 @pytest.mark.parametrize("number", [6, 10, 26, 43, 59, 71, 80, 93, 100, 109, 113])
-def test_problems_of_hock_and_schittkowski(number: int) -> None:
+def test_published_problems_are_solved(number: int) -> None:
     nlp, numbers = hock_schittkowski(number)
     solver, found = learned(nlp, numbers)
     assert solver.stats()["success"]
@@ -250,7 +207,7 @@ def test_problems_of_hock_and_schittkowski(number: int) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_warm_solves(name: str) -> None:
+def test_warm_solves_converge(name: str) -> None:
     case = CASES[name]()
     solver, x = learned(case.nlp, case.numbers)
     moved = case.moved(case.numbers, x["x"], np.random.default_rng(DRAWS))
@@ -260,8 +217,7 @@ def test_warm_solves(name: str) -> None:
 
 
 @pytest.mark.parametrize("number", [43, 71, 100])
-def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same matrix by its updates, from the first iterate to the last."""
+def test_updates_lead_as_full_matrices(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     nlp, numbers = hock_schittkowski(number)
     full, x = learned(nlp, numbers)
     monkeypatch.setattr(quasi_newton, "LARGE", 1)
@@ -273,24 +229,20 @@ def test_large_blocks_take_the_same_way(number: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose(again, x["x"], rtol=1e-5, atol=1e-5)
 
 
-def test_graphs_maps_and_batches_solve_in_c() -> None:
+def test_maps_and_batches_learn_alone() -> None:
+    """Each of their solves has the bits of a solve by itself, also by compiled functions."""
     case = CASES["van_der_pol"]()
-    solver, _ = learned(case.nlp, case.numbers)
+    solver, plain = learned(case.nlp, case.numbers)
     p = np.array([[0.0, 0.02, 0.05], [0.8, 0.7, 0.75]])
-    one = {name: value for name, value in case.numbers.items() if name != "p"}
-    batch = solver.batch(**one, p=p)
+    others = {name: value for name, value in case.numbers.items() if name != "p"}
+    batch = solver.batch(**others, p=p)
     symbol = ca.MX.sym("p", 2)
-    graph = ca.Function("graph", [symbol], [solver(**one, p=symbol)["x"]])
+    graph = ca.Function("graph", [symbol], [solver(**others, p=symbol)["x"]])
     mapped = graph.map(3, "thread", 2)(p).full()
     for k in range(3):
-        alone = solver(**one, p=p[:, k])["x"].full().ravel()
+        alone = solver(**others, p=p[:, k])["x"].full().ravel()
         np.testing.assert_array_equal(batch.x[:, k], alone)
         np.testing.assert_array_equal(mapped[:, k], alone)
-
-
-def test_compiled_functions_need_no_second_derivatives() -> None:
-    case = CASES["van_der_pol"]()
-    _, plain = learned(case.nlp, case.numbers)
-    solver, found = learned(case.nlp, case.numbers, compile=True)
-    assert solver.stats()["functions"] == "compiled"
+    compiled, found = learned(case.nlp, case.numbers, compile=True)
+    assert compiled.stats()["functions"] == "compiled"
     np.testing.assert_allclose(found["x"], plain["x"], rtol=1e-8, atol=1e-10)

@@ -1,4 +1,4 @@
-"""The search for a root, smaller multipliers of a solution, and runs that begin otherwise."""
+"""The search for a root, smaller multipliers of a solution, and least squares by hand."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,13 +7,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from problems.control import FAMILIES
-from support.cases.core import assert_cut_short, assert_kkt, solved
-from support.cases.nlp import parts
+from support.cases.core import assert_cut_short, solved
 
 from casadi_hybrid import Problem, Solver
-from casadi_hybrid.core.binding.core import engine_of
-from casadi_hybrid.problem.point.limits import Limits
 
 Made = tuple[dict[str, Any], dict[str, Any]]
 
@@ -42,83 +38,23 @@ def curved() -> Made:
     return {"x": x, "g": g}, {"x0": [2, 3], "lbg": 0, "ubg": 0}
 
 
-def between() -> Made:
-    """Rows and variables between bounds, which leave a body of solutions."""
-    x = ca.SX.sym("x", 3)
-    g = ca.vertcat(ca.sumsqr(x), x[0] * x[1], ca.sin(x[2]))
-    bounds = {"lbx": -2, "ubx": 0.9, "lbg": [-np.inf, 0.3, 0.1], "ubg": [1, np.inf, 0.2]}
-    return {"x": x, "g": g}, {"x0": [3, 2, 1], **bounds}
-
-
-def contrary() -> Made:
-    """Equations that cannot be met together."""
-    x = ca.SX.sym("x", 2)
-    g = ca.vertcat(x[0] ** 2 + x[1] ** 2 - 1, x[0] - 2, x[1] + 0.1 * x[0] ** 3)
-    return {"x": x, "g": g}, {"x0": [1, 0.5], "lbg": 0, "ubg": 0}
-
-
-@pytest.mark.parametrize("made", [decay, inside, curved, between])
-def test_a_root_is_found(made: Any) -> None:
-    """Where nothing is minimized no constraint has a multiplier."""
+@pytest.mark.parametrize("made", [decay, inside, curved])
+def test_root_is_found(made: Any) -> None:
+    """Nothing is minimized: no constraint has a multiplier, and no Gauss-Newton step a length."""
     solver, found = solved(made())
     assert solver.stats()["success"]
-    numbers = made()[1]
+    numbers, lists = made()[1], solver.stats()["iterations"]
     assert (found["g"] >= np.asarray(numbers["lbg"]) - 1e-6).all()
     assert (found["g"] <= np.asarray(numbers["ubg"]) + 1e-6).all()
     assert not any(found[key].any() for key in ("lam_x", "lam_g"))
+    assert_cut_short(made(), 3)
+    if made in (decay, curved):  # bounds may need a barrier
+        assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()
     if made is decay:
         np.testing.assert_allclose(found["x"], [3, -0.7], atol=1e-6)
 
 
-@pytest.mark.parametrize("made", [decay, inside, curved, contrary])
-def test_every_step_of_a_search_factors_a_matrix_until_a_limit(made: Any) -> None:
-    nlp, numbers = made()
-    problem = Problem.from_nlp(nlp)
-    Solver(problem).solve(**numbers)
-    answer = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits()).answer
-    assert answer.factors >= answer.steps > 0
-    assert_cut_short(made(), 3)
-
-
-def test_another_first_barrier_parameter_and_push() -> None:
-    """Of a problem with bounds, inequalities and steep rows."""
-    x = ca.SX.sym("x", 3)
-    g = ca.vertcat(500 * (x[0] * x[1] - x[2]), ca.sumsqr(x))
-    numbers = {"x0": [2, 3, 1], "lbx": [0.1, 0, -1], "ubx": 4, "lbg": [0, 2], "ubg": [0, 9]}
-    nlp = {"x": x, "f": x[0] + ca.exp(x[1]) - x[2], "g": g}
-    problem = Problem.from_nlp(nlp)
-    plain = Solver(problem).solve(**numbers)
-    core = engine_of(problem).core(problem.numbers(**numbers).bounds, Limits())
-    core.options.first.nu, core.options.first.push = 1e2, 0.25
-    result = Solver(problem).solve(**numbers)
-    assert result.success
-    assert list(result.history.f)[1:3] != list(plain.history.f)[1:3]
-    assert_kkt((nlp, numbers), {"x": result.x, "lam_x": result.lam_x, "lam_g": result.lam_g})
-
-
-def test_rows_that_say_the_same_twice_share_the_least_multipliers() -> None:
-    """Where they begin with multipliers that cancel, a warm start is a solution already."""
-    x = ca.SX.sym("x", 2)
-    rows = ca.vertcat(x[0], x[0] + x[1] ** 2)
-    nlp = {"x": x, "f": ca.sumsqr(x - 3) - x[0], "g": rows}
-    bounds = {"lbx": -5, "ubx": [5, 0], "lbg": [-np.inf, 1], "ubg": [1, np.inf]}
-    solver = Solver(Problem.from_nlp(nlp))
-    plain = solver.solve([0, -1], **bounds)
-    huge = {"lam_x0": plain.lam_x, "lam_g0": plain.lam_g + np.array([1e6, -1e6])}
-    found = solver.solve(plain.x, **bounds, **huge)
-    assert found.success
-    assert np.abs(found.lam_g).max() < 1e3
-    assert_kkt((nlp, bounds), {"x": found.x, "lam_x": found.lam_x, "lam_g": found.lam_g})
-
-
-def test_rows_and_bounds_that_fix_the_same_state_share_the_least_multipliers() -> None:
-    """Goddard's rocket begins and ends at limits: the barrier leaves both 1e6 each."""
-    _, found = solved(case := parts(FAMILIES["goddard"].build(100)))
-    assert np.abs(found["lam_g"]).max() < 10
-    assert_kkt(case, found)
-
-
-def test_multipliers_that_stay_huge_keep_the_solution() -> None:
+def test_huge_multipliers_keep_the_solution() -> None:
     """A row of small slope, whose one multiplier is large: 4/x² = 2.25/y², both are as cheap."""
     x = ca.SX.sym("x", 2)
     problem = {"x": x, "f": x[0] + x[1], "g": 4 / x[0] + 2.25 / x[1]}
@@ -126,16 +62,6 @@ def test_multipliers_that_stay_huge_keep_the_solution() -> None:
     assert solver.stats()["success"]
     assert found["lam_g"] > 1e5
     np.testing.assert_allclose(found["x"], [1400, 1050], rtol=1e-6)
-
-
-def test_a_search_for_a_root_has_no_step_lengths() -> None:
-    """Of more equations than unknowns, in bounds: until the root is found."""
-    x = ca.SX.sym("x", 2)
-    g = ca.vertcat(x[0] ** 2 - x[1] - 1, x[0] * x[1] - 6, x[0] + x[1] - 5)
-    solver, _ = solved(({"x": x, "g": g}, {"x0": 1, "lbx": -9, "lbg": 0, "ubg": 0}))
-    lists = solver.stats()["iterations"]
-    assert solver.stats()["success"]
-    assert np.isnan([lists[key][:-1] for key in ("alpha_pr", "alpha_du")]).all()
 
 
 # --- least squares by hand ------------------------------------------------------------------------
@@ -182,7 +108,7 @@ class LeastSquares:
 
 
 def test_least_squares_steps_match_formulas() -> None:
-    """Of more equations than unknowns, from random starts."""
+    """More equations than unknowns, from random starts."""
     x = ca.SX.sym("x", 3)
     bent = 2 * ca.cos(3 * x[0] * x[1]) + 3
     h = ca.vertcat(3 * (x[1] - x[0] ** 2), 1 - x[0] * x[2], ca.exp(x[2]) - x[1], bent)

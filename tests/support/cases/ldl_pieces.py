@@ -8,95 +8,99 @@ import numpy as np
 from casadi_hybrid.core.binding import ldl
 from casadi_hybrid.core.header import C
 from casadi_hybrid.utils.arrays import address
-from casadi_hybrid.utils.inputs import Matrix, Vector
+from casadi_hybrid.utils.inputs import Vector
 from casadi_hybrid.utils.linear_algebra.sparse import Layout, Pattern, Sparse
 
 REFINEMENTS = 3
-Operator = Sparse | Matrix
+GUARD = 7  # the entry behind each piece of memory
 Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
+"""W, D, A and E of K = [W + D, A'; A, -E]."""
 
 
 class LdlKernel:
-    """A kernel whose numbers are those of the functions of ``c/ldl.h``.
+    """The functions of ``ldl.h`` with the memory that they ask for.
 
     Args:
         layout: of K.
-        library: with the functions of ``c/ldl.h``, declared.
-        tables: the analysis; by default made for the first A that is factored.
+        library: with these functions, declared.
+        group: turn of each row in the elimination; by default chosen for the first values.
         threads: of a factorization.
 
     Attributes:
-        negative: negative eigenvalues of the last factored K.
-        singular: whether it was singular to rounding.
-        found: all that the factorization found.
+        tables: the analysis, a ``hybrid_ldl``.
+        found: the ``hybrid_inertia`` of the last factorization.
         residual: of the last solution, relative to its right-hand side.
     """
 
     def __init__(
-        self, layout: Layout, library: ct.CDLL, tables: Any = None, threads: int = 2
+        self, layout: Layout, library: ct.CDLL, group: Any = None, threads: int = 2
     ) -> None:
-        self._layout, self._library = layout, library
-        self._at_once = ct.cast(library.hybrid_at_once, ct.c_void_p) if threads > 1 else None
-        self.negative = 0
-        self.singular = False
-        self.found = C.hybrid_inertia()
-        self.residual = 0.0
-        self._values = np.zeros(layout.rows.size)
-        self.tables = tables
-        if tables is not None:
-            self._reserve(tables)
+        self.layout, self.library, self.group = layout, library, group
+        self.at_once = ct.cast(library.hybrid_at_once, ct.c_void_p) if threads > 1 else None
+        self.found, self.residual = C.hybrid_inertia(), 0.0
+        self.values, self.tables = np.zeros(layout.rows.size), None
 
-    def _reserve(self, sizes: Any) -> None:
-        self._factor, self._room = np.full(sizes.factor + 1, 7.0), np.full(sizes.room + 1, 7.0)
-        self._pivots = np.full(sizes.pivots + 1, 7, dtype=np.int32)
-        self._given = (ct.byref(sizes), address(self._values), address(self._factor))
+    def analyze(self) -> None:
+        """Choose the order by the present values, unless it is given, and reserve memory."""
+        if self.group is None:
+            partner = ldl.partners(self.library, self.layout, self.values)
+            self.group, _ = ldl.eliminations(self.layout, partner, np.ones(self.layout.n, bool))
+        self.tables, self.arrays = ldl.tables_of(self.library, self.layout, self.group)
+        sizes = self.tables.factor, self.tables.room
+        self.factors, self.room = (np.full(size + 1, float(GUARD)) for size in sizes)
+        self.pivots = np.full(self.tables.pivots + 1, GUARD, dtype=np.int32)
 
-    def factor(self, W: Operator, D: Vector, A: Operator, E: float | Vector) -> None:
-        """Factor K(D, E·I)."""
-        layout, n, values = self._layout, self._layout.n, self._values
+    @property
+    def beyond_is_untouched(self) -> bool:
+        return all(memory[-1] == GUARD for memory in (self.factors, self.pivots, self.room))
+
+    def factor(self, W: Sparse, D: Vector, A: Sparse, E: float) -> None:
+        """Factor K; the first one is analyzed."""
+        layout, n, values = self.layout, self.layout.n, self.values
         values[:] = 0.0
-        values[layout.at_W] = _data(W)[layout.of_W]
-        values[layout.at_A] = _data(A)
+        values[layout.at_W] = np.asarray(W.data)[layout.of_W]
+        values[layout.at_A] = A.data
         values[layout.at_diagonal[:n]] += D
         values[layout.at_diagonal[n:]] = -E
         if self.tables is None:
-            partner = ldl.partners(self._library, layout, values)
-            group, _ = ldl.eliminations(layout, partner, np.ones(n, bool))
-            self.tables, self._arrays = ldl.tables_of(self._library, layout, group)
-            self._reserve(self.tables)
-        self.refactor()
-
-    def beyond_is_untouched(self) -> bool:
-        """Whether what lies behind the memory is as it was."""
-        return all(one[-1] == 7 for one in (self._factor, self._pivots, self._room))
-
-    def refactor(self) -> None:
-        """Factor the values that are there."""
-        self._library.hybrid_ldl_factor(
-            *self._given, address(self._pivots), address(self._room), self._at_once,
-            ct.byref(self.found),
-        )  # fmt: skip
-        self.negative = self.found.negative
-        self.singular = bool(self.found.singular)
+            self.analyze()
+        arrays = (self.values, self.factors, self.pivots, self.room)
+        given = ct.byref(self.tables), *map(address, arrays)
+        self.library.hybrid_ldl_factor(*given, self.at_once, ct.byref(self.found))
 
     def solve(self, b: Vector) -> Vector:
         """Solve K x = b with iterative refinement."""
-        b = np.ascontiguousarray(b, dtype=np.float64)
-        x = np.empty(self._layout.size)
-        self.residual = self._library.hybrid_ldl_solve(
-            *self._given,
-            address(self._pivots),
-            address(b),
-            address(x),
-            address(self._room),
-            REFINEMENTS,
-        )
+        x = np.empty(self.layout.size)
+        arrays = (self.values, self.factors, self.pivots, np.ascontiguousarray(b), x, self.room)
+        given = ct.byref(self.tables), *map(address, arrays)
+        self.residual = self.library.hybrid_ldl_solve(*given, REFINEMENTS)
         return x
 
 
-def _data(matrix: Any) -> Vector:
-    """The entries of a matrix, those of a dense one column by column."""
-    return np.asarray(matrix.data if isinstance(matrix, Sparse) else matrix.ravel(order="F"))
+class Fixed:
+    """K in a fixed order: its factor, and solutions by it."""
+
+    def __init__(self, library: ct.CDLL, problem: Problem) -> None:
+        K = layout_of(problem)
+        partner = ldl.partners(library, K, entries(problem, K))
+        order = ldl.eliminations(K, partner, np.diag(problem[0]) != 0)[1]
+        self.tables, self.arrays = ldl.tables_of(library, K, order, fixed=True)
+        self.library, self.layout, self.found = library, K, C.hybrid_inertia()
+        self.factors = np.empty(max(1, self.tables.factor))
+        self.room = np.empty(max(1, 2 * K.size))
+        self.factor(problem)
+
+    def factor(self, problem: Problem) -> None:
+        """Factor K with these values, in the same order."""
+        arrays = entries(problem, self.layout), self.factors, self.room
+        given = ct.byref(self.tables), *map(address, arrays)
+        self.library.hybrid_fixed_factor(*given, ct.byref(self.found))
+
+    def solve(self, b: np.ndarray) -> np.ndarray:
+        x = np.array(b)
+        arrays = map(address, (self.factors, x, self.room))
+        self.library.hybrid_fixed_solve(ct.byref(self.tables), *arrays)
+        return x
 
 
 def pattern_of(M: np.ndarray) -> Pattern:
@@ -109,9 +113,18 @@ def sparse(M: np.ndarray) -> Sparse:
     return Sparse(pattern, M[pattern.rows, pattern.cols])
 
 
-def factored(library: ct.CDLL, problem: Problem, threads: int = 2) -> LdlKernel:
+def layout_of(problem: Problem) -> Layout:
+    return Layout(pattern_of(problem[0]), pattern_of(problem[2]))
+
+
+def entries(problem: Problem, K: Layout) -> np.ndarray:
+    return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
+
+
+def factored(library: ct.CDLL, problem: Problem, **options: Any) -> LdlKernel:
+    """A kernel that has factored K; the options are those of :class:`LdlKernel`."""
     W, D, A, E = problem
-    kernel = LdlKernel(Layout(pattern_of(W), pattern_of(A)), library, threads=threads)
+    kernel = LdlKernel(layout_of(problem), library, **options)
     kernel.factor(sparse(W), D, sparse(A), E)
     return kernel
 
@@ -150,35 +163,3 @@ def random_problem(seed: int) -> Problem:
     if rng.random() < 0.3:
         D[rng.random(n) < 0.3] = 1e14 * max(1.0, np.abs(W).max())
     return W, D, A, 0.0 if rng.random() < 0.7 else 10 ** rng.uniform(-10, 0)
-
-
-class Fixed:
-    """K in a fixed order: its factor, and solutions by it."""
-
-    def __init__(self, library: ct.CDLL, problem: Problem) -> None:
-        W, _, A, _ = problem
-        K = Layout(pattern_of(W), pattern_of(A))
-        curved = np.diag(W) != 0
-        partner = ldl.partners(library, K, self._values(problem, K))
-        group = ldl.eliminations(K, partner, curved)[1]
-        self.tables, self._arrays = ldl.tables_of(library, K, group, fixed=True)
-        self._library, self._values_of_K = library, self._values(problem, K)
-        self.found = C.hybrid_inertia()
-        self._factor = np.empty(max(1, self.tables.factor))
-        self._room = np.empty(max(1, 2 * K.size))
-        library.hybrid_fixed_factor(
-            ct.byref(self.tables), self._values_of_K.ctypes.data, self._factor.ctypes.data,
-            self._room.ctypes.data, ct.byref(self.found),
-        )  # fmt: skip
-
-    @staticmethod
-    def _values(problem: Problem, K: Layout) -> np.ndarray:
-        return np.ascontiguousarray(whole(problem)[K.rows, K.cols])
-
-    def solve(self, b: np.ndarray) -> np.ndarray:
-        x = np.array(b)
-        self._library.hybrid_fixed_solve(
-            ct.byref(self.tables), self._factor.ctypes.data, x.ctypes.data,
-            self._room.ctypes.data,
-        )  # fmt: skip
-        return x

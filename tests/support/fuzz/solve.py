@@ -18,7 +18,7 @@ from support.cases.core import CASES, problem_of
 from support.cases.ldl_pieces import Fixed, factored, random_problem, whole
 
 from casadi_hybrid import Derivatives, Problem
-from casadi_hybrid.core import library
+from casadi_hybrid.core.binding import core as binding
 from casadi_hybrid.core.binding.batch import Rows, solve_rows
 from casadi_hybrid.core.binding.core import Core, engine_of
 from casadi_hybrid.core.header import C
@@ -30,10 +30,11 @@ LIMITS = Limits(max_iter=400)
 Known = dict[str, np.ndarray]
 
 
-def put_in_place(path: str) -> None:
-    """The library at a path is the core of this process."""
-    core = ctypes.CDLL(path)
-    library._core = lambda: C.declare(core)
+def put_in_place(path: str) -> ctypes.CDLL:
+    """Make the library at a path the core of this process."""
+    loaded = C.declare(ctypes.CDLL(path))
+    binding.engine = lambda: loaded
+    return loaded
 
 
 def prepared(problem: Problem, **given: object) -> tuple[Problem, Core, Known]:
@@ -130,7 +131,7 @@ def factor(core: ctypes.CDLL, count: int) -> None:
 
 def main(path: str, count: int) -> None:
     """Solve so many times; the counts go to the standard output."""
-    put_in_place(path)
+    loaded = put_in_place(path)
     draws, seen = np.random.default_rng(1), Counter[str]()
     made = [(problem_of(one), one.numbers) for one in (make() for make in CASES.values())]
     cases = [prepared(problem, **given) for problem, given in made]
@@ -144,7 +145,7 @@ def main(path: str, count: int) -> None:
             seen.update(solve(core, known, draws))
     in_c = [one for one in cases if not isinstance(engine_of(one[0]), str)]
     in_batches = sum(solve_in_batches(*one, 50, draws) for one in in_c)
-    factor(library.engine(), count)
+    factor(loaded, count)
     print(json.dumps({"seen": seen, "in batches": in_batches}))
 
 

@@ -12,6 +12,8 @@ from support.cases.core import (
     WHOLE,
     Arena,
     FormData,
+    KktData,
+    LowRankData,
     PointData,
     core_in_pieces,
 )
@@ -19,6 +21,7 @@ from support.cases.core import (
 from casadi_hybrid import Problem
 from casadi_hybrid.core.binding.core import Core
 from casadi_hybrid.core.binding.plan import plan_of
+from casadi_hybrid.core.header import C
 from casadi_hybrid.problem.arguments import Numbers
 from casadi_hybrid.problem.point.limits import Limits
 from casadi_hybrid.utils.casadi_internals import trigger
@@ -35,10 +38,8 @@ class Form:
         self.space = Core(core, problem, plan, Limits(), trigger())
         self.space.fill(numbers, None)
         self.space.limit(Limits())
-        self.form = FormData(**{
-            name: getattr(self.space.data, name)
-            for name in ("plan", "functions", "numbers", "answer")
-        })  # fmt: skip
+        names = "plan", "functions", "numbers", "answer"
+        self.form = FormData(**{name: getattr(self.space.data, name) for name in names})
         self.point = PointData()
         doubles, ints = sizes_of(core, self.data)
         self._doubles, self._ints = np.full(doubles, np.nan), np.zeros(ints, dtype=np.int32)
@@ -48,6 +49,11 @@ class Form:
         assert arena.used_doubles <= doubles
         assert core.hybrid_make_form(ct.byref(self.form), ct.byref(self.point)) == 0
         core.hybrid_find_bounds(ct.byref(self.form))
+
+    @property
+    def functions(self) -> Any:
+        """The ``hybrid_functions`` that the core calls."""
+        return C.hybrid_functions.from_address(self.space.data.functions)
 
     def of_form(self, name: str, size: int) -> np.ndarray:
         return view(getattr(self.form, name), size)
@@ -81,6 +87,42 @@ class Form:
         given = (getattr(at, name) for name in ("plan", "functions", "numbers"))
         memory = (one.ctypes.data for one in room)
         return int(self.core.hybrid_sqp(*given, *memory, at.answer))
+
+
+class Kkt:
+    """The KKT matrix of a form in C.
+
+    Args:
+        form: its problem and memory.
+        low_rank: U, a row each, and w of a change of W by U' diag(w) U; by default the form's.
+    """
+
+    def __init__(self, form: Form, low_rank: tuple[Any, Any] | None = None) -> None:
+        self.form, self.data = form, KktData(answer=form.space.data.answer)
+        plan, arena = ct.byref(form.data), Arena()
+        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
+        self.doubles = np.full(arena.used_doubles, np.nan)
+        self.ints = np.zeros(max(1, arena.used_ints), dtype=np.int32)
+        arena = Arena(self.doubles.ctypes.data, self.ints.ctypes.data)
+        form.core.hybrid_place_kkt(plan, ct.byref(arena), ct.byref(self.data))
+        self.low = form.form.low_rank
+        if low_rank is not None:
+            U, w = (np.array(values, float) for values in low_rank)
+            room = np.zeros((w.size + 1) * (form.data.n + form.data.m))
+            self.rooms = {name: room.copy() for name, _ in LowRankData._fields_[2:]}
+            self.rooms |= {"U": U, "w": w}
+            at = (array.ctypes.data for array in self.rooms.values())
+            self.low = LowRankData(w.size, 0, *at)
+        self.data.low_rank = ct.addressof(self.low)
+
+    def call(self, name: str, *arguments: Any) -> int:
+        """Call a function of (plan, …)."""
+        function = getattr(self.form.core, name)
+        return int(function(ct.byref(self.form.data), *map(address, arguments)))
+
+    @property
+    def at(self) -> Any:
+        return ct.byref(self.data)
 
 
 class Formula:
@@ -134,15 +176,13 @@ class Formula:
         f, gradient, g, J = self.user(self.x(w))
         c = self.scale_c * g[self.rows] - self.target
         c[self.slack] -= w[self.free.size :]
-        A = np.hstack((
-            self.scale_c[:, None] * J[np.ix_(self.rows, self.free)],
-            -np.eye(self.m)[:, self.slack],
-        ))  # fmt: skip
+        of_free = self.scale_c[:, None] * J[np.ix_(self.rows, self.free)]
+        A = np.hstack((of_free, -np.eye(self.m)[:, self.slack]))
         slope = np.r_[self.scale_f * gradient[self.free], np.zeros(self.slack.size)]
         return self.scale_f * f, slope, c, A
 
     def hessian(self, w: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Of f + y'c."""
+        """The Hessian of f + y'c."""
         lam = np.zeros(self.numbers.bounds.lbg.size)
         lam[self.rows] = self.scale_c * y
         of_f, of_g = (one.full() for one in self._second(self.x(w), lam, self.numbers.p))
