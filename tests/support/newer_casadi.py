@@ -10,7 +10,7 @@ NEEDS_3_8 = {
     "test_an_interrupt_inside_a_function_ends_the_batch":
         "CasADi 3.7 loses an interrupt of its callbacks",
     "test_an_option_does_what_its_row_says[file_append]": "the IPOPT of that wheel lacks it",
-    "test_a_copy_leaves_the_first_alone": "CasADi 3.7.0 has no context for pickles",
+    "test_copy_leaves_the_first_alone": "CasADi 3.7.0 has no context for pickles",
     "test_ctrl_c_is_raised_wherever_it_arrives[graph]":
         "CasADi 3.7 makes a SystemError of it, with the interrupt as its cause",
     "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
