@@ -22,7 +22,7 @@ NEEDS_3_8 = {
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
-    "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
+    "test_fatrop_finds_the_stages": _OPTIONS,
     "test_cold_peer_solves_a_problem[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""

@@ -92,15 +92,6 @@ def test_residual_is_slope_minus_rate(solutions, name):
     assert residual["angle"] == pytest.approx((slope - here["rate"]) / 2.0, abs=2e-5)
 
 
-def test_residual_vanishes_at_collocation_points(swung):
-    taus = np.array(ca.collocation_points(3, "radau"))
-    k, s = np.repeat(np.arange(6), 3), np.tile(taus, 6)
-    s[-1] -= 1e-12  # at the very end the reference has a value of its own
-    at = swung.dense.columns(k, s)
-    assert swung.dense.interpolant.slopes(k, s) == pytest.approx(swung.dense.rates(at), abs=1e-6)
-    assert abs(swung.residual()["rate"]).max() > 1e-3
-
-
 def independent(s, k, at):
     """The motion in one interval by another integrator, from the model written again."""
     torque, wind = s["torque"], s["wind"][k]
@@ -215,26 +206,6 @@ def test_algebraic_states_satisfy_their_equation_in_between(method, asked):
     slope = s.sensitivity("initial x")
     for found in (2 * slope["z"], slope["twice"]):
         assert found == pytest.approx((more - less) / 2e-5, abs=1e-4)
-
-
-@pytest.mark.parametrize("inner", [[], [1 / 3, 2 / 3]])
-def test_active_algebraic_limits_are_ringed(inner):
-    """z = 2 u is at its limit until x is at its own; u is held."""
-    model, method = Model("filling"), Collocation(inner=len(inner))
-    x, z = model.state("x", upper=1), model.algebraic("z", upper=3)
-    model.rates(x=z)
-    model.equations(balance=z - 2 * model.control("u", lower=0))
-    ocp = OptimalControl(model, duration=1.0, intervals=6, method=method)
-    ocp.initial(x=0)
-    ocp.minimize("empty", integral=(2 - x) ** 2)
-    inside = np.array([*method.coefficients[0], *inner])
-    everywhere = np.concatenate(([0.0], inside, [1.0]))
-    expected = np.add.outer(np.arange(2), inside), np.add.outer(np.arange(2, 6), everywhere)
-    for found in (ocp.solve(), Scenarios(ocp, {"a": {}, "b": {}}).solve()):
-        for places, ax in zip(expected, found.plot(["z", "x"]).axes, strict=True):
-            rings = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "o"]
-            at = np.unique(np.concatenate(rings).round(6))
-            assert at == pytest.approx(np.unique((places / 6).round(6)))
 
 
 def test_soft_limits_are_a_named_cost():
