@@ -12,90 +12,61 @@ from casadi_hybrid.control import MPC, Model, OptimalControl, Scenarios, steady
 
 HELD = 1.2
 WEIGHT = 9.81
+TORQUE = WEIGHT * np.sin(HELD)
 
 
-def pendulum(angle=HELD, broken=False):
+def pendulum(angle=HELD, goal=HELD, broken=False):
     """A pendulum to be held up at an angle from hanging, which takes WEIGHT·sin(angle)."""
     model = Model("pendulum")
-    a = model.state("angle", guess=0.5, unit="rad")
-    rate = model.state("rate", unit="rad/s")
+    a, rate = model.state("angle", guess=0.5, unit="rad"), model.state("rate", unit="rad/s")
     torque = model.control("torque", lower=-20, upper=20, scale=5.0, unit="N m")
     mass = model.parameter("mass", 1.0)
     fall = mass * WEIGHT * ca.sin(a)
     model.rates(angle=rate, rate=(torque - fall) / mass + (ca.sqrt(a - 100) if broken else 0))
     ocp = OptimalControl(model, duration=1.0, intervals=10)
     ocp.initial(angle=angle, rate=0)
-    ocp.minimize("distance", integral=100 * (a - HELD) ** 2 + rate**2 + 1e-4 * torque**2)
+    ocp.minimize("distance", integral=100 * (a - goal) ** 2 + rate**2 + 1e-4 * torque**2)
     return ocp
 
 
-def late(monkeypatch):
+def stop_in_time(monkeypatch):
     """From now on every look at the clock takes a minute."""
-    now = [0.0]
-
-    def perf_counter():
-        now[0] += 60.0
-        return now[0]
-
-    monkeypatch.setattr(time, "perf_counter", perf_counter)
+    now = iter(np.arange(60.0, 1e6, 60.0))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
 
 
 def test_first_missed_deadlines_apply_the_equilibrium(monkeypatch):
-    with pytest.warns(UserWarning, match=r"pendulum does not rest at torque = 0 N m") as caught:
+    with pytest.warns(UserWarning, match="pendulum does not rest at torque = 0 N m") as caught:
         mpc = MPC(pendulum(), deadline=0.01)
     assert "default=" in str(caught[0].message)
     assert caught[0].filename == __file__  # not the wrapper of the class
-    moved = pendulum()
-    moved.moves("torque", limit=1.0)
+    moves = pendulum()
+    moves.moves("torque", limit=1.0)
     with pytest.warns(UserWarning, match="Moves count from .* until mpc.applied or simulate"):
-        MPC(moved, deadline=0.01)
-    late(monkeypatch)
+        MPC(moves, deadline=0.01)
+    stop_in_time(monkeypatch)
     for _ in range(3):
         step = mpc.step([HELD, 0.0])
         assert step.status == "default"
-        assert step["torque"] == pytest.approx(WEIGHT * np.sin(HELD), rel=0.01)
+        assert step["torque"] == pytest.approx(TORQUE, rel=0.01)
         assert "torque = 9.1" in step.reason
     assert "torque = 9.1" in repr(mpc)
 
 
-@pytest.mark.parametrize("chosen", [{"torque": 3.0}, [3.0], 3.0])
-def test_user_chooses_the_default(chosen, monkeypatch):
-    mpc = MPC(pendulum(), deadline=0.01, default=chosen)  # no warning: those are errors here
-    assert "torque = 3 N m" in repr(mpc)
-    late(monkeypatch)
-    assert mpc.step([HELD, 0.0])["torque"] == 3.0
-
-
-def test_equilibrium_or_fallback_is_a_choice(monkeypatch):
+@pytest.mark.parametrize("default", [{"torque": 3.0}, [3.0], 3.0])
+def test_user_chooses_the_default(default, monkeypatch):
     ocp = pendulum()
     rest = steady(ocp.model, angle=HELD)
+    mpc = MPC(ocp, deadline=0.01, default=default)  # no warning: those are errors here
     by_rest = MPC(ocp, deadline=0.01, default=rest)
-    by_function = MPC(pendulum(), deadline=0.01, fallback=lambda x, t: [2.0])
-    late(monkeypatch)
-    assert by_rest.step(rest)["torque"] == pytest.approx(WEIGHT * np.sin(HELD))
+    by_function = MPC(ocp, deadline=0.01, fallback=lambda x, t: [2.0])
+    assert "torque = 3 N m" in repr(mpc)
+    hanging = MPC(pendulum(angle=0.0, goal=0.0), deadline=0.01)  # needs no choice
+    assert "torque = 0 N m" in repr(hanging)
+    stop_in_time(monkeypatch)
+    assert mpc.step([HELD, 0.0])["torque"] == 3.0
+    assert by_rest.step(rest)["torque"] == pytest.approx(TORQUE)
     assert by_function.step([HELD, 0.0]).status == "fallback"
-
-
-def test_the_hanging_pendulum_needs_no_choice():
-    ocp = pendulum(angle=0.0)
-    ocp.costs.clear()
-    angle, torque = ocp.model.symbol("angle"), ocp.model.symbol("torque")
-    ocp.minimize("distance", integral=angle**2 + torque**2)
-    assert "torque = 0 N m" in repr(MPC(ocp, deadline=0.01))
-
-
-@pytest.mark.parametrize(
-    ("chosen", "said"),
-    [
-        (50.0, "default of 'torque' is 50; it must be within its limits"),
-        ([1.0, 2.0], "default has 2 entries"),
-        ({"troque": 1.0}, "no control 'troque'; did you mean 'torque'"),
-        (np.nan, "default has a NaN"),
-    ],
-)
-def test_bad_default_is_refused(chosen, said):
-    with pytest.raises(InputError, match=said):
-        MPC(pendulum(), default=chosen)
 
 
 def test_default_is_decided_late_without_deadline():
@@ -104,23 +75,19 @@ def test_default_is_decided_late_without_deadline():
     for _ in range(9):
         assert mpc.step([np.nan, 0.0]).status == "last plan"
     step = mpc.step([np.nan, 0.0])
-    assert step.status == "default"
-    assert step["torque"] == pytest.approx(WEIGHT * np.sin(HELD), rel=0.01)
+    assert (step.status, step["torque"]) == ("default", pytest.approx(TORQUE, rel=0.01))
 
 
 def test_first_scenario_decides_the_default():
-    heavy = {"heavy": {"mass": 2.0}, "light": {"mass": 1.0}}
+    scenarios = Scenarios(pendulum(), {"heavy": {"mass": 2.0}, "light": {"mass": 1.0}})
     with pytest.warns(UserWarning, match="does not rest"):
-        mpc = MPC(Scenarios(pendulum(), heavy), deadline=0.1)
-    assert mpc.step([np.nan, 0.0])["torque"] == pytest.approx(2 * WEIGHT * np.sin(HELD), rel=0.1)
+        mpc = MPC(scenarios, deadline=0.1)
+    assert mpc.step([np.nan, 0.0])["torque"] == pytest.approx(2 * TORQUE, rel=0.1)
 
 
 def test_failed_preparation_warns():
-    with pytest.warns(UserWarning, match="could not prepare itself") as caught:
+    with pytest.warns(UserWarning, match=r"prepare\(x\).*no steady state of pendulum"):
         mpc = MPC(pendulum(broken=True), deadline=0.01)
-    said = str(caught[0].message)
-    assert "prepare(x)" in said
-    assert "no steady state of pendulum" in said
     assert mpc.step([HELD, 0.0])["torque"] == 0.0
 
 
@@ -132,3 +99,17 @@ def test_deadline_solves_cold_and_warm_in_advance(monkeypatch):
     MPC(ocp, deadline=0.01)
     own = [a for s, a in zip(solves.solvers, solves.arguments, strict=True) if s is ocp.solver]
     assert ["lam_x0" in arguments for arguments in own] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("default", "words"),
+    [
+        (50.0, "default of 'torque' is 50; it must be within its limits"),
+        ([1.0, 2.0], "default has 2 entries"),
+        ({"troque": 1.0}, "no control 'troque'; did you mean 'torque'"),
+        (np.nan, "default has a NaN"),
+    ],
+)
+def test_bad_default_is_refused(default, words):
+    with pytest.raises(InputError, match=words):
+        MPC(pendulum(), default=default)

@@ -2,7 +2,6 @@
 
 import copy
 import cProfile
-import dataclasses
 import pickle
 
 import casadi as ca
@@ -63,37 +62,37 @@ def test_parameters_and_times_reach_the_problem():
 MESH = {"mesh": np.array([0, 1, 2, 4, 7, 11, 15]) / 15, "intervals": 6, "duration": 1.5}
 
 
-@pytest.mark.parametrize(
-    ("options", "period"),
-    [
-        ({"method": Collocation(), "linear": True}, DT),
-        ({"method": Collocation(2, "legendre")}, 2 * DT),
-        ({"linear": True}, 0.37 * DT),
-        (MESH, 0.13),
-        ({**MESH, "method": Collocation()}, 0.13),
-    ],
-)
+MOVED = [
+    ({"method": Collocation(), "linear": True}, DT),
+    ({"method": Collocation(2, "legendre")}, 2 * DT),
+    ({"linear": True}, 0.37 * DT),
+    (MESH, 0.13),
+    ({**MESH, "method": Collocation()}, 0.13),
+]
+
+
+@pytest.mark.parametrize(("options", "period"), MOVED)
 def test_moved_plan_follows_the_trajectory(options, period):
     ocp = cart(**options)
     plan = ocp.solve([1.0, 0.0])
     at_start = Plan(ocp, plan.program, plan.x, plan.lam_x, plan.lam_g, 0.0)
     moved = plan.program.unpack(at_start.moved(period)["x0"])
-    then = np.minimum(plan.times + period, plan.times[-1])
+    times, end = plan.times, plan.times[-1]
+    then = np.minimum(times + period, end)
     for name in ("x", "v"):
-        assert moved[name][0] == pytest.approx(np.interp(then, plan.times, plan[name]), abs=1e-9)
+        assert moved[name][0] == pytest.approx(np.interp(then, times, plan[name]), abs=1e-9)
     if options.get("linear"):
-        expected = np.interp(then, plan.times, plan["force"])
+        expected = np.interp(then, times, plan["force"])
     else:
-        middle = np.minimum((plan.times[:-1] + plan.times[1:]) / 2 + period, plan.times[-1])
-        expected = plan["force"][np.searchsorted(plan.times, middle, side="left") - 1]
+        middle = np.minimum((times[:-1] + times[1:]) / 2 + period, end)
+        expected = plan["force"][np.searchsorted(times, middle, side="left") - 1]
     assert moved["force"][0] == pytest.approx(expected, abs=1e-9)
     if "x inside" in moved:  # between the values at the grid points, as a smooth curve is
-        inside, count = moved["x inside"][0], moved["x inside"].shape[1] // (then.size - 1)
         low, high = np.sort(np.stack((moved["x"][0][:-1], moved["x"][0][1:])), axis=0)
-        known = then[1:] < plan.times[-1]  # the plan does not go further
-        parts = inside.reshape(-1, count)[known]
-        assert (parts >= low[known, None] - 1e-3).all()
-        assert (parts <= high[known, None] + 1e-3).all()
+        known = then[1:] < end  # the plan does not go further
+        inside = moved["x inside"][0].reshape(then.size - 1, -1)[known]
+        assert (inside >= low[known, None] - 1e-3).all()
+        assert (inside <= high[known, None] + 1e-3).all()
 
 
 def test_multipliers_between_points_move_by_intervals():
@@ -230,8 +229,6 @@ def test_every_step_leaves_a_record():
     steps, _ = closed_loop(mpc, [1.0, 0.0], 5)
     mpc.step([np.nan, 0.0])
     assert mpc.records[:5] == [step.record for step in steps]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        mpc.records[0].status = "solved"
     columns = mpc.telemetry()
     assert columns["time"] == pytest.approx(DT * np.arange(6))
     assert columns["status"].tolist() == 5 * ["solved"] + ["last plan"]
@@ -241,7 +238,6 @@ def test_every_step_leaves_a_record():
     assert columns["objective"][0] == pytest.approx(steps[0].plan.objective, rel=1e-6)
     assert "v" in columns["active_names"][1]
     assert columns["active"][1] >= 1
-    assert set(columns["engine"][:5]) <= {"c", "python"}
     assert len(mpc.table().splitlines()) == 7
     assert str(steps[0]).startswith("solved at 0: force -")
     mpc.reset()
@@ -276,20 +272,14 @@ def test_bad_step_is_refused_before_any_work(arguments, name):
     assert mpc.step([0.5, 0.0], time=0.5).status == "solved"
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"deadline": 0},
-        {"iterations": 0},
-        {"fallback": 1.0},
-        {"soften": "much"},
-        {"tolerance": -1},
-        {"period": "long"},
-    ],
-)
-def test_bad_settings_are_refused_by_name(option):
-    with pytest.raises(InputError, match=f"{next(iter(option))} must be"):
-        MPC(cart(), **option)
+OPTIONS = {"deadline": 0, "iterations": 0, "fallback": 1.0, "soften": "much"}
+OPTIONS |= {"tolerance": -1, "period": "long"}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_bad_settings_are_refused_by_name(name):
+    with pytest.raises(InputError, match=f"{name} must be"):
+        MPC(cart(), **{name: OPTIONS[name]})
 
 
 def test_bad_problems_are_refused():

@@ -18,26 +18,25 @@ UNFINISHED = {"stop": StopReason.TIME_LIMIT, "point": PointStatus.NOT_CONVERGED}
 
 
 def test_lost_measurements_end_in_fallback_then_default():
-    asked = []
+    asked, answers = [], iter([{"force": 9.0}, ValueError("no idea"), [np.inf]])
 
     def fallback(x, at):
         asked.append((x, at))
-        if len(asked) == 2:
-            raise ValueError("no idea")
-        return {"force": 9.0} if len(asked) == 1 else [np.inf]
+        answer = next(answers)
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
 
     mpc = MPC(cart(intervals=4), fallback=fallback)
     plan = mpc.step([1.0, 0.0]).plan
     steps = [mpc.step([np.nan, 0.0]) for _ in range(6)]
     assert [step.status for step in steps] == 3 * ["last plan"] + ["fallback"] + 2 * ["default"]
-    assert [step["force"] for step in steps[:3]] == pytest.approx(plan["force"][1:])
-    assert steps[3]["force"] == 2.0  # within its limits
+    # The fallback's 9 is brought within the limits.
+    assert [step["force"] for step in steps] == pytest.approx([*plan["force"][1:], 2.0, 0.0, 0.0])
     assert np.isnan(asked[0][0]).all()
     assert asked[0][1] == pytest.approx(0.4)
-    assert [step["force"] for step in steps[4:]] == [0.0, 0.0]
-    assert "nan" in steps[0].reason
-    assert "no idea" in steps[4].reason
-    assert "not finite" in steps[5].reason
+    for step, words in ((steps[0], "nan"), (steps[4], "no idea"), (steps[5], "not finite")):
+        assert words in step.reason
     assert steps[0].plan["x"] == pytest.approx(plan["x"])
     assert steps[4].plan is None
     assert mpc.step([1.0, 0.0]).status == "solved"
@@ -267,33 +266,24 @@ def test_swing_up_is_found_over_several_steps(most, monkeypatch):
     assert set(statuses[-12:]) == {"solved"}
 
 
-def test_garbage_waits_for_steps_with_deadline():
+@pytest.mark.parametrize(
+    ("deadline", "enabled", "during"), [(5.0, True, False), (None, True, True), (5.0, False, False)]
+)
+def test_garbage_waits_for_steps_with_deadline(deadline, enabled, during):
     """A full collection takes as long as many deadlines; afterwards it is as it was."""
-    model = Model("integrator")
-    x, u = model.state("x"), model.control("u", lower=-1, upper=1)
-    model.next(x=x + u)
-    ocp = OptimalControl(model, duration=3.0, intervals=3)
-    ocp.initial()
-    ocp.minimize("distance", sum=x**2 + u**2, end=x**2)
     collects = []
 
     def fallback(x, t):
         collects.append(gc.isenabled())
         return [0.0]
 
+    mpc = MPC(cart(), deadline=deadline, fallback=fallback)
     try:
-        for deadline, enabled, during in (
-            (5.0, True, False),
-            (None, True, True),
-            (5.0, False, False),
-        ):
-            mpc = MPC(ocp, deadline=deadline, fallback=fallback)
-            (gc.enable if enabled else gc.disable)()
-            mpc.step([np.nan])
-            assert collects.pop() is during
-            assert gc.isenabled() is enabled
-            with pytest.raises(InputError):
-                mpc.step([1.0, 2.0])
-            assert gc.isenabled() is enabled
+        (gc.enable if enabled else gc.disable)()
+        mpc.step([np.nan, 0.0])
+        assert (collects, gc.isenabled()) == ([during], enabled)
+        with pytest.raises(InputError):
+            mpc.step([1.0])
+        assert gc.isenabled() is enabled
     finally:
         gc.enable()
