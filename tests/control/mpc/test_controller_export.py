@@ -84,6 +84,14 @@ def compiled(written, folder, trajectory="PLACE", change=""):
     return run
 
 
+def row(x, v, mass=1.0, goal=0.0, most=500):
+    """Most iterations of a step and its inputs."""
+    return [most, x, v, mass, *np.full(11, goal)]
+
+
+LOST = row(np.nan, 0.0)
+
+
 def after(x, u):
     """The plant, lighter than the model believes."""
     for _ in range(10):
@@ -97,10 +105,10 @@ def test_loop_in_c_equals_separate_solves(method, tmp_path):
     run = compiled(MPC(ocp).export(tmp_path / "c", [1.0, 0.0], mass=1.1), tmp_path)
     x, before, rows, solutions = np.array([1.0, 0.3]), 0.0, [], []
     for k in range(12):
-        goal = np.full(11, 0.2 if k < 6 else -0.3)
+        goal = 0.2 if k < 6 else -0.3
         solution = ocp.solve(x, mass=1.1, goal=goal, double_previous=before)
         assert solution.success
-        rows.append([500, *x, 1.1, *goal])
+        rows.append(row(*x, 1.1, goal))
         solutions.append(solution)
         before = solution["double"][0]
         x = after(x, before)
@@ -115,48 +123,43 @@ def test_loop_in_c_equals_separate_solves(method, tmp_path):
 def test_without_a_plan_fallback_or_default_act(tmp_path):
     ocp = cart(held=2.0)
     run = compiled(MPC(ocp).export(tmp_path / "c", [0.0, 0.0]), tmp_path)
-    lost, seen = [500, np.nan, 0.0, 1.0, *np.zeros(11)], [500, 0.5, 0.0, 1.0, *np.zeros(11)]
-    first = run([lost, lost])
-    assert [line[0] for line in first] == [4, 4]
-    assert first[0][2] == pytest.approx(2.0, abs=1e-6)  # the spring is held: it is at rest
     plan = ocp.solve([0.5, 0.0], double_previous=2.0)["double"]
-    lines = run([lost, seen, *10 * [lost]], "with a fallback")
+    lines = run([LOST, row(0.5, 0.0), *10 * [LOST]], "with a fallback")
     assert [line[0] for line in lines] == [3, 0, *9 * [2], 3]
     assert lines[0][2] == 6.0  # of 100 N what the limits allow
-    lines = run([lost, seen, *10 * [lost]])
+    lines = run([LOST, row(0.5, 0.0), *10 * [LOST]])
     assert [line[0] for line in lines] == [4, 0, *9 * [2], 4]
+    assert lines[0][2] == pytest.approx(2.0, abs=1e-6)  # the spring is held: it is at rest
     np.testing.assert_allclose([line[2] for line in lines[1:11]], plan, atol=1e-4)
-    late = [0, 0.5, 0.0, 1.0, *np.zeros(11)]
-    assert run([late])[0][0] == 4  # stopped at once, at a point that is no plan for this state
+    # Stopped at once, at a point that is no plan for this state.
+    assert run([row(0.5, 0.0, most=0)])[0][0] == 4
 
 
 STATUS = ["solved", "feasible", "last plan", "fallback", "default", "softened"]
 
 
-def alike(mpc, run, measured, near=1e-4):
-    """Steps of C and of Python at the same measurements; return the statuses."""
+def alike(mpc, lines, rows):
+    """Compare steps of C and of Python at the same measurements; return the statuses."""
     statuses = []
-    for row, line in zip(measured, run([[500, *row] for row in measured]), strict=True):
-        step = mpc.step(row[:2], mass=row[2], goal=row[3:])
+    for (_, x, v, mass, *goal), line in zip(rows, lines, strict=True):
+        step = mpc.step([x, v], mass=mass, goal=goal)
         statuses.append(step.status)
         assert STATUS[int(line[0])] == step.status, (statuses, step.reason)
-        assert line[2] == pytest.approx(step["double"], abs=near)
+        assert line[2] == pytest.approx(step["double"], abs=1e-4)
     return statuses
 
 
 def test_excess_of_a_state_is_softened_as_in_python(tmp_path):
-    rows = [[0.5, speed, 1.0, *np.zeros(11)] for speed in (1.0, 1.7, 1.6, 1.500001, 1.2)]
+    rows = [row(0.5, speed) for speed in (1.0, 1.7, 1.6, 1.500001, 1.2)]
     mpc = MPC(cart())
     run = compiled(mpc.export(tmp_path / "c", [0.0, 0.0]), tmp_path)
-    assert alike(mpc, run, rows) == ["solved", "softened", "softened", "solved", "solved"]
+    assert alike(mpc, run(rows), rows) == ["solved", "softened", "softened", "solved", "solved"]
     # Far outside it takes over 40 iterations alone: a softened solve goes on in the next step.
-    few = [[12, 2.8, 1.2, 1.0, *np.zeros(11)]] * 6
-    statuses = [line[0] for line in run([[500, 0.5, 0.0, 1.0, *np.zeros(11)], *few])]
+    statuses = [line[0] for line in run([row(0.5, 0.0), *6 * [row(2.8, 1.2, most=12)]])]
     assert (statuses[:2], statuses[4:]) == ([0, 2], [5, 5, 5])
     alone = MPC(cart(), soften=None).export(tmp_path / "c", [1.0, 0.0])
     assert not list((tmp_path / "c").glob("*softened*"))
-    run = compiled(alone, tmp_path)
-    assert [line[:2].tolist() for line in run([[500, *row] for row in rows])] == 5 * [[0, 0]]
+    assert [line[:2].tolist() for line in compiled(alone, tmp_path)(rows)] == 5 * [[0, 0]]
 
 
 def test_infeasible_limits_are_softened_as_in_python(tmp_path):
@@ -165,8 +168,8 @@ def test_infeasible_limits_are_softened_as_in_python(tmp_path):
     mpc = MPC(ocp)
     run = compiled(mpc.export(tmp_path / "c", [0.0, 0.0]), tmp_path)
     # Towards a wall, too fast to stop before it; then away from it.
-    rows = [[x, v, 1.0, *np.zeros(11)] for x, v in ((0, 1), (0.55, 1.4), (0.58, 1), (0.5, 0))]
-    assert alike(mpc, run, rows) == ["solved", "softened", "softened", "solved"]
+    rows = [row(0, 1), row(0.55, 1.4), row(0.58, 1), row(0.5, 0)]
+    assert alike(mpc, run(rows), rows) == ["solved", "softened", "softened", "solved"]
 
 
 @pytest.mark.parametrize(
@@ -205,9 +208,9 @@ def test_delay_is_predicted_as_in_python(delay, tmp_path):
     mpc, applied = MPC(cart(), delay=delay), "if (!controller.begun) controller.applied[0] = 3.0;"
     run = compiled(mpc.export(tmp_path / "c", [1.0, 0.0]), tmp_path, change=applied)
     mpc.applied = 3.0
-    rng = np.random.default_rng(3)
-    rows = [[0.5 * x, v, 1.1, *np.full(11, 0.1)] for x, v in rng.uniform(-1, 1, (8, 2))]
-    assert set(alike(mpc, run, rows)) == {"solved"}
+    states = np.random.default_rng(3).uniform(-1, 1, (8, 2))
+    rows = [row(0.5 * x, v, 1.1, 0.1) for x, v in states]
+    assert set(alike(mpc, run(rows), rows)) == {"solved"}
 
 
 def test_delay_counts_in_the_problem_time(tmp_path):
@@ -236,11 +239,11 @@ def test_limits_change_by_name_in_c(method, tmp_path):
         " controller.limits.double_upper = 2.0, controller.limits.moves_of_double_lower = -1.5;"
     )
     run = compiled(mpc.export(tmp_path / "c", [0.8, 0.0]), tmp_path, change=changed)
-    rows = [[0.8 - 0.02 * k, -0.1, 1.0 if k < 3 else 1.2, *np.zeros(11)] for k in range(6)]
-    lines = run([[500, *row] for row in rows])
-    assert set(alike(mpc, lambda _: lines[:3], rows[:3])) == {"solved"}
+    rows = [row(0.8 - 0.02 * k, -0.1, 1.0 if k < 3 else 1.2) for k in range(6)]
+    lines = run(rows)
+    assert set(alike(mpc, lines[:3], rows[:3])) == {"solved"}
     mpc.limits({"cart speed": (-0.3, 1.5), "double": (-8, 2), "moves of double": (-1.5, 3.5)})
-    assert set(alike(mpc, lambda _: lines[3:], rows[3:])) == {"solved"}
+    assert set(alike(mpc, lines[3:], rows[3:])) == {"solved"}
 
 
 @pytest.mark.parametrize("robust", [False, True])
@@ -253,24 +256,16 @@ def test_limits_follow_parameters_in_c(robust, tmp_path):
     ocp = OptimalControl(model, duration=1.0, intervals=10)
     ocp.initial()
     ocp.minimize("distance", integral=place**2 + 0.01 * force**2)
-    both = Scenarios(ocp, {"a": {}, "b": {"fast": [2, 0.4]}})
-    mpc, trajectory = (
-        (MPC(both, default=0), "A_PLACE") if robust else (MPC(ocp, default=0), "PLACE")
-    )
+    mpc = MPC(Scenarios(ocp, {"a": {}, "b": {"fast": [2, 0.4]}}) if robust else ocp, default=0)
     changed = "if (inputs.top == 9) controller.limits.double_upper = 0.1;"
-    run = compiled(mpc.export(tmp_path / "c", [1, 0], "cart"), tmp_path, trajectory, changed)
-    rows = [  # place, speed, top, fast
-        [1, 0, 1, 2, 1],
-        [1, 0, 0.5, 2, 1],
-        [-1, 0, 2, 2, 3],
-        [-1, 0.4, 3, 0.2, 1],
-        [-1, np.nan, 3, 0.2, 1],
-        [-1, 0, 9, 2, 1],
-    ]
-    for row, line in zip(rows, run([[500, *row] for row in rows]), strict=True):
-        mpc.limits(double=(-9, 0.1) if row[2] == 9 else None)
-        own = {"fast": row[3:]}
-        step = mpc.step(row[:2], top=row[2], **({"a": own} if robust else own))
+    written = mpc.export(tmp_path / "c", [1, 0], "cart")
+    run = compiled(written, tmp_path, "A_PLACE" if robust else "PLACE", changed)
+    first, later = [(0, 1, 2, 1), (0, 0.5, 2, 1)], [(0, 2, 2, 3), (0.4, 3, 0.2, 1)]
+    later += [(np.nan, 3, 0.2, 1), (0, 9, 2, 1)]  # speed, top, fast
+    rows = [[500, 1, *values] for values in first] + [[500, -1, *values] for values in later]
+    for (_, x, v, limit, *own), line in zip(rows, run(rows), strict=True):
+        mpc.limits(double=(-9, 0.1) if limit == 9 else None)
+        step = mpc.step([x, v], top=limit, **({"a": {"fast": own}} if robust else {"fast": own}))
         assert STATUS[int(line[0])] == step.status
         assert line[2] == pytest.approx(step["double"], abs=1e-5)
 
@@ -279,7 +274,7 @@ def test_step_keeps_its_deadline_by_a_clock(tmp_path):
     mpc = MPC(cart(), deadline=0.05, default=0.0)
     clock = "controller.in.now = controller.in.max_time == 0.05 ? ticks : NULL;"
     run = compiled(mpc.export(tmp_path / "c", [0.8, 0.0]), tmp_path, change=clock)
-    (line,) = run([[500, 0.5, 0.3, 1.0, *np.zeros(11)]])
+    (line,) = run([row(0.5, 0.3)])
     assert line[:2].tolist() == [4, -1]  # one look at the clock later it is over
 
 
@@ -319,15 +314,13 @@ def cross_compiler(name, folder):
     if name == "arm-none-eabi-gcc":
         flags = re.search(r'FLAGS_INIT "(-mcpu.*)"', (folder / "cortex-m7.cmake").read_text())[1]
         return [name, *flags.split()] if shutil.which(name) else None
-    found = importlib.util.find_spec("ziglang")
-    if found is None:
+    zig = importlib.util.find_spec("ziglang")
+    if zig is None:
         return None
-    headers = Path(found.submodule_search_locations[0]) / "lib" / "libc" / "include"
-    return [
-        *(sys.executable, "-m", "ziglang", "cc"),
-        *("-target", "thumb-freestanding-eabihf", "-mcpu=cortex_m7+fp_armv8d16"),
-        *("-isystem", str(headers / "arm-linux-musl"), "-isystem", str(headers / "generic-musl")),
-    ]
+    headers = Path(zig.submodule_search_locations[0]) / "lib" / "libc" / "include"
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", "thumb-freestanding-eabihf"]
+    command += ["-mcpu=cortex_m7+fp_armv8d16", "-isystem", str(headers / "arm-linux-musl")]
+    return [*command, "-isystem", str(headers / "generic-musl")]
 
 
 @pytest.mark.parametrize("name", ["ziglang", "arm-none-eabi-gcc"])
@@ -345,17 +338,13 @@ def test_controller_compiles_for_a_cortex_m7(tmp_path, name):
 
 
 def test_problem_alone_is_exported_by_name(tmp_path):
-    ocp = cart(duration=Free(1.0, 0.5, 2.0))
+    ocp, before = cart(duration=Free(1.0, 0.5, 2.0)), 0.0
     ocp.final(place=0)
     run = compiled(ocp.export(tmp_path / "c", [0.8, 0.0]), tmp_path)
-    places, before = (0.8, 0.6), 0.0
-    for line, x in zip(
-        run([[500, x, 0.0, 1.0, *np.zeros(11)] for x in places]), places, strict=True
-    ):
+    for line, x in zip(run([row(0.8, 0.0), row(0.6, 0.0)]), (0.8, 0.6), strict=True):
         solution = ocp.solve([x, 0.0], double_previous=before)
         before = solution["double"][0]
-        assert line[0] == 0
-        assert line[2] == pytest.approx(before, abs=5e-5)
+        assert (line[0], line[2]) == (0, pytest.approx(before, abs=5e-5))
         np.testing.assert_allclose(line[3:], solution["place"], atol=1e-5)
 
 
