@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import casadi as ca
 import numpy as np
 import pytest
+from support.judges.refusals import assert_refused
 
 from casadi_hybrid.control import EKF, MHE, MPC, Model, OptimalControl, Plant, RungeKutta, simulate
 from casadi_hybrid.utils.errors import InputError
@@ -248,9 +249,8 @@ def test_references_move_with_the_window():
     assert abs(wrong.estimate[0] - run["level"][11]) > 0.1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_arguments_are_refused_by_name():
+    assert_refused(
         ({"noise": 0.0}, "noise must be positive"),
         ({"prior": {}}, "prior lacks 'x'"),
         ({"noise": {}}, "noise lacks 'y'"),
@@ -264,11 +264,8 @@ def test_references_move_with_the_window():
         ({"free": {"b": {"std": 1, "lowr": 1}}}, "did you mean 'lower'"),
         ({"process": {"z": 1}}, "no entry of process 'z'"),
         ({"x0": [1.0]}, "x0 has 1 entries"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(arguments, message):
-    with pytest.raises(InputError, match=message):
-        MHE(linear(bias=True), 1.0, **{"window": 3, **KNOWN, **arguments})
+        by=lambda **bad: MHE(linear(bias=True), 1.0, **{"window": 3, **KNOWN, **bad}),
+    )
 
 
 @pytest.mark.parametrize(("kind", "attribute"), [(MHE, "covariance"), (EKF, "success")])

@@ -6,8 +6,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl
-from casadi_hybrid.core.export.compare import compare
-from casadi_hybrid.problem.building.compiler import compiler_of
 
 GRID = np.linspace(-2, 2, 21)
 RNG = np.random.default_rng(0)
@@ -72,12 +70,3 @@ def test_mx_functions_stand_in_a_model(name, method, unroll):
     assert solution.success
     assert reached(solution, alone) == pytest.approx([1, 0], abs=near)
     assert solution.error().largest < near
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_exported_solver_answers_as_python(name, tmp_path, compiler):
-    ocp = cart(MODELS[name][0], MultipleShooting())
-    export = ocp.solver.export(tmp_path, **ocp.numbers().arguments)
-    compared = compare(export, compiler_of((compiler,)))
-    assert compared.solved == (1, 1)
-    assert compared.difference < 1e-6

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.judges.refusals import assert_refused
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, Plant, simulate
@@ -116,17 +117,13 @@ def test_undefined_numbers_are_statuses():
         mpc.step([0.5], goal=lambda t: [1, 2])
 
 
-@pytest.mark.parametrize(
-    ("delay", "said"),
-    [
-        (-1, "delay must be a whole number"),
-        (-0.5, "delay must be a positive number"),
-        (8, "delay is 4 s, the horizon of counter 4 s"),
-        (0.7, "counter is discrete"),
-        ("long", "delay must be a positive number"),
-        (True, "delay must be"),
-    ],
-)
-def test_bad_delay_is_refused(delay, said):
-    with pytest.raises(InputError, match=said):
-        MPC(counter(), delay=delay)
+def test_bad_delay_is_refused():
+    assert_refused(
+        ({"delay": -1}, "delay must be a whole number"),
+        ({"delay": -0.5}, "delay must be a positive number"),
+        ({"delay": 8}, "delay is 4 s, the horizon of counter 4 s"),
+        ({"delay": 0.7}, "counter is discrete"),
+        ({"delay": "long"}, "delay must be a positive number"),
+        ({"delay": True}, "delay must be"),
+        by=lambda delay: MPC(counter(), delay=delay),
+    )
