@@ -96,17 +96,6 @@ def test_moved_plan_follows_the_trajectory(options, period):
         assert (inside <= high[known, None] + 1e-3).all()
 
 
-def test_multipliers_between_points_move_by_intervals():
-    ocp = cart(method=Collocation(3), intervals=4)
-    ocp.path("speed", ocp.model.symbol("v"), lower=-0.3, at="inside")
-    program = ocp.program
-    block = program.constraints["speed inside"]
-    numbers = np.zeros(program.m)
-    numbers[block.where] = np.arange(8)  # two points in each of four intervals
-    moved = program.shifted(program.x0, np.zeros(program.n), numbers)["lam_g0"]
-    assert moved[block.where].tolist() == [2, 3, 4, 5, 6, 7, 6, 7]
-
-
 def test_free_duration_shrinks_by_elapsed_time():
     """Full force until half of the time."""
     model = Model("double integrator")
