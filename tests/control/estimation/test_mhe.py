@@ -313,7 +313,7 @@ def test_all_records_but_the_last_may_go(kind):
 
 
 def cart(names="xv"):
-    """Of the states with these names the second is the rate of the first."""
+    """A cart with these names of its place and its speed."""
     model = Model("cart")
     _, speed = [model.state(name) for name in names]
     model.rates(**dict(zip(names, (speed, model.control("force")), strict=True)))

@@ -104,7 +104,7 @@ def test_step_is_the_recursion_of_the_paper(split, reads):
 
 
 def test_splits_agree_without_noise_or_by_sensors():
-    """None of them knows the plant's offset; by the paper's "Additivity under shared noise"."""
+    """No split knows the plant's offset; the paper's "Additivity under shared noise"."""
     for noise, reads in ((np.zeros((80, 3)), "model"), (draws(60), "sensors")):
         runs = [run(law_of(split, reads=reads), noise) for split in SPLITS]
         assert np.ptp(runs[0], axis=0).max() > 0.1

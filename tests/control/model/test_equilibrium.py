@@ -1,4 +1,4 @@
-"""Where models rest, and how they move without feedback, against independent computations."""
+"""Equilibria of models and motions without feedback, against independent computations."""
 
 import casadi as ca
 import numpy as np

@@ -52,7 +52,7 @@ def cart(drag, method, *, unroll=True):
 
 
 def reached(solution, drag):
-    """Where the controls lead by SciPy, with the function evaluated by NumPy or by itself."""
+    """The end of SciPy's motion under the controls, with the function evaluated by itself."""
     x = np.zeros(2)
     for k, u in enumerate(solution["u"]):
         span = solution.times[k : k + 2]

@@ -149,7 +149,7 @@ def alike(mpc, lines, rows):
     return statuses
 
 
-def test_excess_of_a_state_is_softened_as_in_python(tmp_path):
+def test_excess_is_softened_as_in_python(tmp_path):
     rows = [row(0.5, speed) for speed in (1.0, 1.7, 1.6, 1.500001, 1.2)]
     mpc = MPC(cart())
     run = compiled(mpc.export(tmp_path / "c", [0.0, 0.0]), tmp_path)

@@ -24,7 +24,6 @@ def counter(**more):
 
 
 def goal(t):
-    """It jumps."""
     return 0.5 if t >= 2.4 else 0.0
 
 

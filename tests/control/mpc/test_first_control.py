@@ -1,4 +1,4 @@
-"""What a controller applies before it has a plan, and what it does so that it has one in time."""
+"""Controls that are applied before there is a plan, and solves in advance."""
 
 import time
 
@@ -30,7 +30,7 @@ def pendulum(angle=HELD, goal=HELD, broken=False):
 
 
 def stop_in_time(monkeypatch):
-    """From now on every look at the clock takes a minute."""
+    """Let every look at the clock take a minute."""
     now = iter(np.arange(60.0, 1e6, 60.0))
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
 

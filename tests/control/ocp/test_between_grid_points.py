@@ -1,4 +1,4 @@
-"""What happens between the grid points: inner points, and what a solution says by itself."""
+"""Trajectories between the grid points: inner points, and warnings of a solution."""
 
 from dataclasses import replace
 
@@ -226,7 +226,7 @@ def test_bad_inner_points_are_refused():
 
 @pytest.mark.parametrize("method", [MultipleShooting(inner=3), Collocation(2, inner=3)], ids=str)
 def test_free_duration_scales_the_inner_points(method):
-    """With |u| ≤ 1, v ≤ 0.8 the least time is 1/0.8 + 0.8; held controls take a little more."""
+    """The least time is 1/0.8 + 0.8; held controls take a little more."""
     options = {"duration": Free(4.0), "intervals": 5, "method": method}
     ocp, *_ = double_integrator(v={"upper": 0.8}, u={"lower": -1, "upper": 1}, **options)
     ocp.initial(x=0, v=0)

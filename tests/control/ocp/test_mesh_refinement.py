@@ -131,7 +131,7 @@ def crane(intervals, method):
 
 @pytest.mark.parametrize("method", [MultipleShooting(), Collocation()], ids=str)
 def test_slower_trajectory_is_not_taken(method):
-    """It jumps the disc from one grid point to the next; on finer meshes it would wait to do so."""
+    """The tip jumps the disc between two grid points; on finer meshes it would wait to do so."""
     ocp = crane(10, method)
     coarse, found = ocp.solve(), refine(ocp, tolerance=1e-3)
     assert coarse.success

@@ -97,7 +97,7 @@ def test_slopes_have_units_and_names():
 
 @pytest.mark.parametrize("method", [MultipleShooting(inner=4), Collocation(3)], ids=str)
 def test_slopes_with_a_limit_held_over_intervals(method):
-    """In minimum time a sledge keeps to its speed limit, at more points than there are controls."""
+    """A sledge in minimum time keeps its speed limit at more points than there are controls."""
     model = Model("sledge")
     drag, fastest = model.parameter("drag", 0.2), model.parameter("fastest", 0.5)
     _, v = model.state("x"), model.state("v", upper=fastest)
@@ -122,7 +122,7 @@ def test_slopes_with_a_limit_held_over_intervals(method):
 
 
 def test_gain_of_a_linear_system_is_riccatis():
-    """In scales that are not one."""
+    """Scales of states and controls are not one."""
     A, B = np.array([[1.0, 0.1], [0.3, 1.1]]), np.array([[0.005, 0.1], [0.1, 0.0]])
     Q, R = np.diag([3.0, 1.0]), np.diag([0.5, 0.2])
     P = scipy.linalg.solve_discrete_are(A, B, Q, R)

@@ -67,7 +67,7 @@ def test_mapped_and_unrolled_horizons_agree(name):
 
 @pytest.mark.parametrize("name", FEW)
 def test_least_time_of_the_double_integrator(name):
-    """From rest to rest over a distance d with |u| ≤ 1: T = 2 √d."""
+    """Rest to rest over a distance d with |u| ≤ 1: T = 2 √d."""
     options = {"duration": Free(3.0), "intervals": 8, "method": METHODS[name]}
     ocp, *_ = double_integrator(u={"lower": -1, "upper": 1}, **options)
     ocp.initial(x=0, v=0)
@@ -316,7 +316,7 @@ def test_limits_hold_at_points_or_ends():
 
 
 def test_limits_inside_see_the_linear_control():
-    """With a symmetric bump the best ramp is level, at what the middle point leaves."""
+    """The best ramp under a symmetric bump is level, at what the middle point leaves."""
     model = Model("ramp")
     x, u = model.state("x"), model.control("u", lower=0, upper=2, linear=True)
     model.rates(x=u)
@@ -367,7 +367,7 @@ def test_explanation_has_names_and_units():
 
 
 def past_a_disc(duration=3.0, place=1.0):
-    """From (0, 0) to (2, 0) at a speed of at most 1 along each axis; the guess goes straight."""
+    """A robot from (0, 0) to (2, 0), at most 1 fast along each axis; the guess goes straight."""
     model = Model("robot")
     x, y = model.state("x", unit="m"), model.state("y", unit="m")
     vx, vy = (model.control(name, lower=-1, upper=1) for name in ("vx", "vy"))

@@ -67,7 +67,7 @@ def test_soft_and_scenario_limits_follow_parameters():
 
 
 def assert_slopes(solve, name, at):
-    """By a parameter that ``solve`` takes, of the objective and of a trajectory."""
+    """Compare slopes by a parameter of ``solve`` with differences."""
     more, less, slope = solve(at + 1e-4), solve(at - 1e-4), solve(at).sensitivity(name)
     difference = (more["v"] - less["v"]) / 2e-4
     assert slope.objective == pytest.approx((more.objective - less.objective) / 2e-4, rel=1e-3)

@@ -1,4 +1,4 @@
-"""What is read from a solution: between the grid points, errors, active limits, files, figures."""
+"""Solutions: values between the grid points, errors, active limits, files, figures."""
 
 import copy
 import pickle
@@ -250,7 +250,7 @@ def test_active_limits_and_violations(swung):
 
 
 def test_active_limits_agree_with_verify_and_plot():
-    """Of an interior-point solution that stays 2e-4 off its limits; each entry has its colour."""
+    """An interior-point solution stays 2e-4 off its limits; each entry has its colour."""
     ocp = swing(MultipleShooting())
     pair = ca.vertcat(ocp.model.symbol("angle"), ocp.model.symbol("rate"))
     ocp.path("pair", pair, lower=-9, upper=[8, 9])
@@ -278,7 +278,7 @@ def test_active_limits_agree_with_verify_and_plot():
 
 
 def test_table_for_pandas(swung, monkeypatch):
-    """With a stand-in: a DataFrame of columns with an index."""
+    """A stand-in takes columns and an index."""
     stand_in = types.ModuleType("pandas")
     stand_in.DataFrame = lambda columns, index: {**columns, "": index}  # type: ignore[attr-defined]
     stand_in.Index = lambda values, name: (name, values)  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ class Solves:
         def watched(solver, *limits, **arguments):
             self.solvers.append(solver)
             self.arguments.append(arguments)
-            act, only = self._disturbance
+            act, only = self.disturbance
             if act is None or only not in (None, solver):
                 return within(solver, *limits, **arguments)
             return act(partial(within, solver), limits, arguments)
@@ -65,4 +65,4 @@ class Solves:
 
     def disturb(self, act, only=None):
         """Let a function (solve, limits, arguments) → result answer, for one solver or all."""
-        self._disturbance = act, only
+        self.disturbance = act, only
