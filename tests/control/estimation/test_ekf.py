@@ -30,7 +30,10 @@ def pendulum(**wind):
 
 def next_state(xi, torque):
     """The pendulum and its length after a period, by another integrator."""
-    rates = lambda _, s: [s[1], -9.81 / xi[2] * np.sin(s[0]) + torque]  # noqa: E731
+
+    def rates(_, s):
+        return [s[1], -9.81 / xi[2] * np.sin(s[0]) + torque]
+
     motion = solve_ivp(rates, (0.0, 0.1), xi[:2], rtol=1e-11, atol=1e-11)
     return np.append(motion.y[:, -1], xi[2])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.judges.refusals import assert_refused
 
-from casadi_hybrid.control import EKF, Model, Plant, Run, RungeKutta, monte_carlo, simulate
+from casadi_hybrid.control import EKF, Model, Plant, Run, monte_carlo, simulate
 from casadi_hybrid.utils.errors import InputError
 
 A = np.array([[1.0, 0.1], [0.0, 1.0]])
@@ -89,14 +89,6 @@ def test_noise_has_the_covariance(noise):
     assert np.allclose(np.cov(draws), COVARIANCE, atol=4 * 0.09 * np.sqrt(2 / 4000))
 
 
-def test_noise_by_name_leaves_others_exact():
-    plant = Plant(masses(), 0.1, outputs=["x", "sum"])
-    run = simulate(plant, idle, steps=50, x0=[1, 0], noise={"sum": 0.1})
-    assert np.array_equal(run.measured["x"], run.states[:, :-1])
-    error = run.measured["sum"] - run["sum"][:-1]
-    assert 0.05 < error.std() < 0.2
-
-
 def test_lost_measurements_keep_the_last():
     seen = []
 
@@ -143,12 +135,6 @@ def test_plant_has_its_own_parameters():
     late = Plant(model, 2.0, parameters={"loss": lambda t: 0.1 if t < 4 else 0.5})
     run = simulate(late, idle, steps=3, x0=[60.0])
     assert np.allclose(run["temperature"][2:], 60.0 * np.exp([-0.4, -1.4]), rtol=1e-8)
-
-
-def test_runge_kutta_plant_has_its_order():
-    plants = (Plant(cooling(), 2.0, step=RungeKutta(n)) for n in (1, 2))
-    errors = [abs(plant.step([60.0], [0.0])[0] - 60.0 * np.exp(-0.2)) for plant in plants]
-    assert 12 < errors[0] / errors[1] < 20
 
 
 def test_costs_and_violations_are_recorded():

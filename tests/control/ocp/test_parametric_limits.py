@@ -78,7 +78,10 @@ def test_shared_controls_keep_the_tightest_limit():
     both = Scenarios(cart(), {"strong": {}, "weak": {"strength": 0.5}}, shared=3)
     found = both.solve([0.5, -0.8])
     np.testing.assert_allclose([found[name]["force"][1:3] for name in both.parts], 1.0, atol=1e-5)
-    weak = lambda strength: both.solve([0.5, -0.8], weak={"strength": strength})["weak"]  # noqa: E731
+
+    def weak(strength):
+        return both.solve([0.5, -0.8], weak={"strength": strength})["weak"]
+
     assert_slopes(weak, "strength", 0.5)
     step = MPC(both, default=0).step([0.3, -0.8], weak={"strength": 0.45})
     assert step["force"] == pytest.approx(0.9, abs=1e-5)
