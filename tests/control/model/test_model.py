@@ -5,6 +5,7 @@ from contextlib import nullcontext
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.ocps import double_integrator
 
 from casadi_hybrid.control import (
     Collocation,
@@ -22,32 +23,24 @@ from casadi_hybrid.control.transcription.terms import Soft
 from casadi_hybrid.utils.errors import InputError
 
 
-def integrator(**control):
-    model = Model("cart")
-    x, v = model.state("x"), model.state("v")
-    u = model.control("u", **control)
-    model.rates(x=v, v=u)
-    return model, x, v, u
+def problem(**options):
+    return double_integrator(**options)[0]
 
 
-def cart() -> Model:
-    return integrator()[0]
+def cart():
+    return problem().model
 
 
-def problem(**options) -> OptimalControl:
-    return OptimalControl(cart(), **{"duration": 1.0, "intervals": 4, **options})
-
-
-def stated() -> OptimalControl:
-    """Return a problem with a reference r, a parameter k and a fixed start of x only."""
-    ocp = problem()
+def stated():
+    """A problem with a reference r, a parameter k and a fixed start of x only."""
+    ocp, *_, u = double_integrator()
     r, k = ocp.reference("r", 0.0), ocp.parameter("k", [1.0, 2.0])
     ocp.initial(x=0)
-    ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
+    ocp.minimize("cost", sum=(u - r) ** 2 * k[0])
     return ocp
 
 
-def algebraic(method=None) -> OptimalControl:
+def algebraic(method=None):
     model = Model("plant")
     x, z = model.state("x"), model.algebraic("z")
     model.rates(x=-z)
@@ -55,7 +48,7 @@ def algebraic(method=None) -> OptimalControl:
     return OptimalControl(model, duration=1, intervals=2, method=method)
 
 
-def discrete(method=None) -> OptimalControl:
+def discrete(method=None):
     model = Model("counter")
     model.next(x=0.5 * model.state("x"))
     ocp = OptimalControl(model, duration=2, intervals=2, method=method)
@@ -84,7 +77,7 @@ REFUSED_BY_A_MODEL = [
     (lambda m: m.parameter("y", None), "value of 'y'"),
     (lambda m: m.parameter("P", [[0, 1], [2, 3]]), r"\(2, 2\); give 4 numbers"),
     (lambda m: m.symbol("y"), "'y'"),
-    (lambda m: m.rates(x=integrator()[1]), "'x', which is another"),
+    (lambda m: m.rates(x=cart().symbol("x")), "'x', which is another"),
     (lambda m: m.rates([0, 0]), "rates must be a dictionary"),
     (lambda m: m.rates(vv=0), "'vv'"),
     (lambda m: m.rates(x=ca.DM([1, 2])), "has 2 entries"),
@@ -209,10 +202,10 @@ def test_higher_index_dae_warns(index):
 
 
 def test_printed_objects_list_their_names():
-    model, x, *_ = integrator(lower=-1, upper=1)
-    assert "control u" in str(model)
+    options = {"duration": Free(2.0), "intervals": 3, "method": Collocation()}
+    ocp, x, *_ = double_integrator(u={"lower": -1, "upper": 1}, **options)
+    assert "control u" in str(ocp.model)
     assert "bare" in str(Model("bare"))
-    ocp = OptimalControl(model, duration=Free(2.0), intervals=3, method=Collocation())
     ocp.initial()
     ocp.minimize("error", integral=x**2)
     ocp.path("wall", x, upper=2)
@@ -248,7 +241,8 @@ def test_boundary_value_outside_limits_comes_first(method):
 
 
 def test_model_gives_sizes_limits_and_functions():
-    model, x, v, _ = integrator(lower=-1, upper=[2.0])
+    ocp, x, v, _ = double_integrator(u={"lower": -1, "upper": [2.0]})
+    model = ocp.model
     k = model.parameter("k", [1.0, 2.0], unit="1/s")
     energy = model.output("energy", v**2 / 2 + k[1] * x, unit="J")
     assert model.size("state") == 2
@@ -265,8 +259,7 @@ def test_model_gives_sizes_limits_and_functions():
     "method", [MultipleShooting(), SingleShooting(), Collocation(), Collocation(2, "legendre")]
 )
 def test_rows_and_unknowns_have_unique_names(method):
-    model, _, v, u = integrator()
-    ocp = OptimalControl(model, duration=1.0, intervals=3, method=method)
+    ocp, _, v, u = double_integrator(intervals=3, method=method)
     ocp.initial()
     ocp.final(x=1)
     ocp.path("speed", v, upper=1)
