@@ -5,7 +5,7 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 import pytest
-from support.cases.ocps import clearance, detour, double_integrator
+from support.cases.ocps import METHODS, clearance, detour, double_integrator
 
 from casadi_hybrid import verify
 from casadi_hybrid.control import (
@@ -17,21 +17,14 @@ from casadi_hybrid.control import (
     OptimalControl,
     Phases,
     RungeKutta,
-    SingleShooting,
     refine,
 )
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.verify import Rejection
 
-METHODS = {
-    "shooting": lambda inner: MultipleShooting(inner=inner),
-    "three steps": lambda inner: MultipleShooting(RungeKutta(3), inner=inner),
-    "single shooting": lambda inner: SingleShooting(inner=inner),
-    "cvodes": lambda inner: MultipleShooting(Integrator(), inner=inner),
-    "Radau": lambda inner: Collocation(2, inner=inner),
-    "Radau of degree 1": lambda inner: Collocation(1, inner=inner),
-    "Legendre": lambda inner: Collocation(2, "legendre", inner=inner),
-}
+
+def with_inner(name, inner):
+    return replace(METHODS[name], inner=inner)
 
 
 def limited(method, **options):
@@ -47,7 +40,7 @@ def inside(times, fractions):
 @pytest.mark.parametrize("unroll", [True, False], ids=["unrolled", "mapped"])
 @pytest.mark.parametrize("name", METHODS)
 def test_inner_points_keep_limits_and_rows(name, unroll):
-    coarse, fine = (limited(METHODS[name](inner), unroll=unroll).solve() for inner in (0, 4))
+    coarse, fine = (limited(with_inner(name, inner), unroll=unroll).solve() for inner in (0, 4))
     assert coarse.success
     assert fine.success
     assert fine.program.m == coarse.program.m + 5 * 4 * 3  # two rows of v, one of the clearance
@@ -99,9 +92,9 @@ def test_algebraic_limits_hold_at_inner_points(method):
     assert inner["z"] == pytest.approx(inner["x"] * (1 - inner["x"]), abs=0.02)
 
 
-@pytest.mark.parametrize("name", ["shooting", "Radau"])
+@pytest.mark.parametrize("name", ["multiple shooting", "Radau"])
 def test_solution_tells_excess_between_points(name):
-    solution = limited(METHODS[name](0)).solve()
+    solution = limited(with_inner(name, 0)).solve()
     assert solution.success
     every = np.linspace(*solution.times[[0, -1]], 6001)
     below = -clearance(solution, every)
@@ -116,7 +109,7 @@ def test_solution_tells_excess_between_points(name):
     assert str(excess) in str(violation)
     assert violation["clearance"].max() == pytest.approx(excess.scaled)
     assert violation.by_interval.shape == (5,)
-    finer = limited(METHODS[name](4)).solve()  # its excess lies between inner points
+    finer = limited(with_inner(name, 4)).solve()  # its excess lies between inner points
     assert "inner=8" in str(finer)
     worst = -clearance(finer, every).min()
     assert finer.violation(1)["clearance"].max() == pytest.approx(worst, rel=0.05)
@@ -139,9 +132,9 @@ def test_solution_within_limits_is_silent():
         assert part in str(error)
 
 
-@pytest.mark.parametrize("name", ["shooting", "Radau", "Legendre"])
+@pytest.mark.parametrize("name", ["multiple shooting", "Radau", "Legendre"])
 def test_active_inner_limits_are_ringed(name):
-    solution = limited(METHODS[name](2)).solve()
+    solution = limited(with_inner(name, 2)).solve()
     lines = solution.plot(["clearance"]).axes[0].get_lines()
     times = np.concatenate([line.get_xdata() for line in lines if line.get_marker() == "o"])
     times = times[np.isfinite(times)]
