@@ -9,7 +9,7 @@ NEEDS_3_8 = {
     "test_interrupt_of_a_model_stops_the_solve": "CasADi 3.7 loses an interrupt of its callbacks",
     "test_an_interrupt_inside_a_function_ends_the_batch":
         "CasADi 3.7 loses an interrupt of its callbacks",
-    "test_a_copy_leaves_the_first_alone": "CasADi 3.7.0 has no context for pickles",
+    "test_copy_leaves_the_first_alone": "CasADi 3.7.0 has no context for pickles",
     "test_ctrl_c_is_raised_wherever_it_arrives[graph]":
         "CasADi 3.7 makes a SystemError of it, with the interrupt as its cause",
     "test_the_listed_options_are_casadis_own": "CasADi 3.7 has fewer options",
@@ -20,7 +20,7 @@ NEEDS_3_8 = {
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
-    "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
+    "test_fatrop_finds_the_stages": _OPTIONS,
     "test_cold_peer_solves_a_problem[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""

@@ -8,30 +8,39 @@ from scipy.integrate import solve_ivp
 from casadi_hybrid.control import EKF, MHE, Model, Plant, RungeKutta, simulate
 from casadi_hybrid.utils.errors import InputError
 
-NOISE, PROCESS, PRIOR = 0.05, {"speed": 0.02}, {"angle": 0.2, "speed": 0.3}
+NOISE = 0.05
+COMMON = {
+    "outputs": ["seen"],
+    "noise": NOISE,
+    "process": {"speed": 0.02},
+    "prior": {"angle": 0.2, "speed": 0.3},
+    "x0": [0.5, 0.0],
+}
 
 
 def pendulum(**wind):
     model = Model("pendulum")
     angle, speed = model.state("angle"), model.state("speed")
-    torque = model.control("torque")
-    length = model.parameter("length", 1.0)
-    push = model.reference("wind", **wind)
-    model.rates(angle=speed, speed=-9.81 / length * ca.sin(angle) + torque + push)
+    torque, length = model.control("torque"), model.parameter("length", 1.0)
+    push = torque + model.reference("wind", **wind)
+    model.rates(angle=speed, speed=-9.81 / length * ca.sin(angle) + push)
     model.output("seen", ca.sin(angle))
     return model
 
 
-def moved(xi, torque, seconds=0.1):
+def next_state(xi, torque):
     """The pendulum and its length after a period, by another integrator."""
-    after = solve_ivp(lambda _, s: [s[1], -9.81 / xi[2] * np.sin(s[0]) + torque], (0.0, seconds),
-                      xi[:2], rtol=1e-11, atol=1e-11).y[:, -1]  # fmt: skip
-    return np.append(after, xi[2])
+
+    def rates(_, s):
+        return [s[1], -9.81 / xi[2] * np.sin(s[0]) + torque]
+
+    motion = solve_ivp(rates, (0.0, 0.1), xi[:2], rtol=1e-11, atol=1e-11)
+    return np.append(motion.y[:, -1], xi[2])
 
 
-def slope(function, at):
-    eye = 1e-6 * np.eye(at.size)
-    return np.array([(function(at + e) - function(at - e)) / 2e-6 for e in eye]).T
+def jacobian(function, x):
+    steps = 1e-6 * np.eye(x.size)
+    return np.array([(function(x + e) - function(x - e)) / 2e-6 for e in steps]).T
 
 
 def by_hand(measured, torques):
@@ -39,8 +48,8 @@ def by_hand(measured, torques):
     Q = np.diag([0.0, 0.02, 0.01]) ** 2
     for k, y in enumerate(measured):
         if k:
-            A = slope(lambda xi, u=torques[k - 1]: moved(xi, u), m)
-            m, P = moved(m, torques[k - 1]), A @ P @ A.T + Q
+            A = jacobian(lambda xi, u=torques[k - 1]: next_state(xi, u), m)
+            m, P = next_state(m, torques[k - 1]), A @ P @ A.T + Q
         if y is not None:
             H = np.array([[np.cos(m[0]), 0.0, 0.0]])
             gain = P @ H.T / (H @ P @ H.T + NOISE**2)
@@ -48,20 +57,15 @@ def by_hand(measured, torques):
         yield m, P
 
 
-def filtered():
-    return EKF(pendulum(), 0.1, outputs=["seen"], noise=NOISE, process=PROCESS, prior=PRIOR,
-               x0=[0.5, 0.0], free={"length": {"std": 0.4, "drift": 0.01}},
-               step=RungeKutta(10))  # fmt: skip
-
-
-def test_it_is_the_recursion_of_the_textbook():
+def test_filter_is_the_recursion_of_the_textbook():
     rng = np.random.default_rng(0)
     torques = rng.standard_normal(12)
     true, measured = np.array([0.7, 0.2, 1.3]), []
     for k, torque in enumerate(torques):
         measured.append(None if k == 5 else np.sin(true[:1]) + NOISE * rng.standard_normal(1))
-        true = moved(true, torque)
-    ekf = filtered()
+        true = next_state(true, torque)
+    free = {"length": {"std": 0.4, "drift": 0.01}}
+    ekf = EKF(pendulum(), 0.1, **COMMON, free=free, step=RungeKutta(10))
     for k, (mean, covariance) in enumerate(by_hand(measured, torques)):
         estimate = ekf.step(measured[k], [torques[k - 1]] if k else None)
         assert np.abs(np.append(estimate, ekf.parameters["length"]) - mean).max() < 1e-5
@@ -72,26 +76,26 @@ def test_it_is_the_recursion_of_the_textbook():
     assert len(ekf.records) == 12
 
 
-def test_in_a_loop_it_stands_in_for_a_moving_horizon_and_its_parameters_reach_the_controller():
+def test_loop_with_filter_is_near_moving_horizon():
+    """Estimated parameters reach the controller; a second run begins anew."""
     plant = Plant(pendulum(), 0.1, parameters={"length": 1.3}, outputs=["seen"])
-    common = {"outputs": ["seen"], "noise": NOISE, "process": PROCESS, "prior": PRIOR,
-              "x0": [0.5, 0.0], "free": {"length": {"std": 0.4, "drift": 0.001}}}  # fmt: skip
+    known = {**COMMON, "free": {"length": {"std": 0.4, "drift": 0.001}}}
     estimates = []
-    for estimator in (EKF(pendulum(), 0.1, **common), MHE(pendulum(), 0.1, 3, **common)):
-        heard = []
+    for estimator in (EKF(pendulum(), 0.1, **known), MHE(pendulum(), 0.1, 3, **known)):
+        lengths = []
 
-        def controller(time, x, length, heard=heard):
-            heard.append(length)
+        def controller(time, x, length, lengths=lengths):
+            lengths.append(length)
             return [np.sin(2.0 * time)]
 
-        for _ in range(2):  # the second run begins anew
-            heard.clear()
-            run = simulate(
-                plant, controller, estimator, steps=40, x0=[0.6, 0.0], noise=NOISE, dropout=0.1,
-                parameters=lambda time, e=estimator: e.parameters,
-            )  # fmt: skip
-        assert heard == [record.parameters["length"] for record in estimator.records]
-        assert abs(heard[-1] - 1.3) < 4.0 * np.sqrt(estimator.covariance[2, 2]) < 0.3
+        parts = plant, controller, estimator
+        options = {"x0": [0.6, 0.0], "noise": NOISE, "dropout": 0.1}
+        options["parameters"] = lambda time, e=estimator: e.parameters
+        for _ in range(2):
+            lengths.clear()
+            run = simulate(*parts, steps=40, **options)
+        assert lengths == [record.parameters["length"] for record in estimator.records]
+        assert abs(lengths[-1] - 1.3) < 4.0 * np.sqrt(estimator.covariance[2, 2]) < 0.3
         estimates.append(run.estimates.values)
     assert 0.0 < np.abs(estimates[0] - estimates[1]).max() < 0.3
 
@@ -104,7 +108,7 @@ def test_references_follow_the_time():
     assert steps[0][2] - steps[1][2] == pytest.approx(0.2, rel=0.05)
 
 
-def test_what_does_not_fit_is_refused():
+def test_algebraic_states_are_refused():
     dae = Model("dae")
     x, z = dae.state("x"), dae.algebraic("z")
     dae.rates(x=-z)

@@ -1,10 +1,11 @@
 """Models and statements of optimal control problems: what they accept and what they refuse."""
 
-from typing import Any
+from contextlib import nullcontext
 
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.ocps import double_integrator
 
 from casadi_hybrid.control import (
     Collocation,
@@ -22,32 +23,24 @@ from casadi_hybrid.control.transcription.terms import Soft
 from casadi_hybrid.utils.errors import InputError
 
 
-def integrator(**control: Any) -> tuple[Model, Any, Any, Any]:
-    model = Model("cart")
-    x, v = model.state("x"), model.state("v")
-    u = model.control("u", **control)
-    model.rates(x=v, v=u)
-    return model, x, v, u
+def problem(**options):
+    return double_integrator(**options)[0]
 
 
-def cart() -> Model:
-    return integrator()[0]
+def cart():
+    return problem().model
 
 
-def problem(**options: Any) -> OptimalControl:
-    return OptimalControl(cart(), **{"duration": 1.0, "intervals": 4, **options})
-
-
-def stated() -> OptimalControl:
-    """Return a problem with a reference r, a parameter k and a fixed start of x only."""
-    ocp = problem()
+def stated():
+    """A problem with a reference r, a parameter k and a fixed start of x only."""
+    ocp, *_, u = double_integrator()
     r, k = ocp.reference("r", 0.0), ocp.parameter("k", [1.0, 2.0])
     ocp.initial(x=0)
-    ocp.minimize("cost", sum=(ocp.model.symbol("u") - r) ** 2 * k[0])
+    ocp.minimize("cost", sum=(u - r) ** 2 * k[0])
     return ocp
 
 
-def algebraic(method: Any = None) -> OptimalControl:
+def algebraic(method=None):
     model = Model("plant")
     x, z = model.state("x"), model.algebraic("z")
     model.rates(x=-z)
@@ -55,7 +48,7 @@ def algebraic(method: Any = None) -> OptimalControl:
     return OptimalControl(model, duration=1, intervals=2, method=method)
 
 
-def discrete(method: Any = None) -> OptimalControl:
+def discrete(method=None):
     model = Model("counter")
     model.next(x=0.5 * model.state("x"))
     ocp = OptimalControl(model, duration=2, intervals=2, method=method)
@@ -63,7 +56,7 @@ def discrete(method: Any = None) -> OptimalControl:
     return ocp
 
 
-def repeated(call: Any, *arguments: Any, **named: Any) -> None:
+def repeated(call, *arguments, **named):
     for _ in range(2):
         call(*arguments, **named)
 
@@ -84,7 +77,7 @@ REFUSED_BY_A_MODEL = [
     (lambda m: m.parameter("y", None), "value of 'y'"),
     (lambda m: m.parameter("P", [[0, 1], [2, 3]]), r"\(2, 2\); give 4 numbers"),
     (lambda m: m.symbol("y"), "'y'"),
-    (lambda m: m.rates(x=integrator()[1]), "'x', which is another"),
+    (lambda m: m.rates(x=cart().symbol("x")), "'x', which is another"),
     (lambda m: m.rates([0, 0]), "rates must be a dictionary"),
     (lambda m: m.rates(vv=0), "'vv'"),
     (lambda m: m.rates(x=ca.DM([1, 2])), "has 2 entries"),
@@ -196,7 +189,7 @@ def test_invalid_arguments_are_refused_by_name(make, call, match):
 
 
 @pytest.mark.parametrize("index", [1, 2, 3])
-def test_higher_index_dae_warns(index: int, recwarn: Any) -> None:
+def test_higher_index_dae_warns(index):
     """The rod of a pendulum stated for its force, velocity or position."""
     model = Model("pendulum")
     x, y, vx, vy = (model.state(name) for name in ("x", "y", "vx", "vy"))
@@ -204,25 +197,20 @@ def test_higher_index_dae_warns(index: int, recwarn: Any) -> None:
     model.rates(x=vx, y=vy, vx=-force * x, vy=-force * y - 1)
     rod = (vx**2 + vy**2 - y - force * (x**2 + y**2), x * vx + y * vy, x**2 + y**2 - 1)
     model.equations(rod=rod[index - 1])
-    assert model.moves
-    messages = [str(warning.message) for warning in recwarn]
-    assert len(messages) == (index > 1)
-    assert all("pendulum" in message and "index" in message for message in messages)
+    with pytest.warns(UserWarning, match="pendulum.*index") if index > 1 else nullcontext():
+        assert model.moves
 
 
-def test_printed_objects_list_their_names() -> None:
-    model, x, *_ = integrator(lower=-1, upper=1)
-    assert "control u" in str(model)
+def test_printed_objects_list_their_names():
+    options = {"duration": Free(2.0), "intervals": 3, "method": Collocation()}
+    ocp, x, *_ = double_integrator(u={"lower": -1, "upper": 1}, **options)
+    assert "control u" in str(ocp.model)
     assert "bare" in str(Model("bare"))
-    ocp = OptimalControl(model, duration=Free(2.0), intervals=3, method=Collocation())
     ocp.initial()
     ocp.minimize("error", integral=x**2)
     ocp.path("wall", x, upper=2)
     for name in ("3 intervals", "Collocation", "error", "wall"):
         assert name in str(ocp)
-
-
-def test_printed_solution_names_free_starts() -> None:
     solution = discrete().solve()
     assert str(solution).startswith(f"Solved in {solution.iterations} iterations")
     assert "free at the start" not in str(solution)
@@ -230,7 +218,7 @@ def test_printed_solution_names_free_starts() -> None:
 
 
 @pytest.mark.parametrize("method", [MultipleShooting(), SingleShooting()])
-def test_boundary_value_outside_limits_comes_first(method: Any) -> None:
+def test_boundary_value_outside_limits_comes_first(method):
     """The limits are those of the solve; the last of two stated ends counts."""
     model = Model("cart")
     model.state("x", lower=-1, upper=model.parameter("wall", 0.5), unit="m")
@@ -244,16 +232,17 @@ def test_boundary_value_outside_limits_comes_first(method: Any) -> None:
     head, first, *rest = str(ocp.solve({"y": 0})).splitlines()
     assert head.startswith("Not solved")
     for words in ("-2 m at the start, 1 m below", "1 m at the end, 0.5 m above its limit 0.5 m"):
-        assert f"x is given as {words}" in first
-    assert "final x should be 1 m" in "\n".join(rest)
+        assert words in first
+    assert "final x" in "\n".join(rest)
     assert ocp.solve([0, 0], wall=2)["x"][[0, -1]] == pytest.approx([0, 1], abs=1e-7)
     soft = ocp.reopened()
     soft.soften("x", 1.0)
     assert soft.solve([0, 0]).success
 
 
-def test_model_gives_sizes_limits_and_functions() -> None:
-    model, x, v, _ = integrator(lower=-1, upper=[2.0])
+def test_model_gives_sizes_limits_and_functions():
+    ocp, x, v, _ = double_integrator(u={"lower": -1, "upper": [2.0]})
+    model = ocp.model
     k = model.parameter("k", [1.0, 2.0], unit="1/s")
     energy = model.output("energy", v**2 / 2 + k[1] * x, unit="J")
     assert model.size("state") == 2
@@ -266,51 +255,37 @@ def test_model_gives_sizes_limits_and_functions() -> None:
     assert rate.full().ravel().tolist() == [2.0, 7.0]
 
 
-def test_names_may_be_any_text() -> None:
-    model = Model("car")
-    x, u = model.state("x position"), model.control("steer & go")
-    model.rates({"x position": u - x})
-    ocp = OptimalControl(model, duration=1.0, intervals=3)
-    ocp.initial({"x position": 1.0})
-    ocp.final({"x position": 0.0})
-    ocp.minimize("effort", integral=u**2)
-    assert ocp.solve()["x position"][-1] == pytest.approx(0.0, abs=1e-7)
-
-
 @pytest.mark.parametrize(
     "method", [MultipleShooting(), SingleShooting(), Collocation(), Collocation(2, "legendre")]
 )
-def test_rows_and_unknowns_have_unique_names(method: Any) -> None:
-    model, _, v, u = integrator()
-    ocp = OptimalControl(model, duration=1.0, intervals=3, method=method)
+def test_rows_and_unknowns_have_unique_names(method):
+    ocp, _, v, u = double_integrator(intervals=3, method=method)
     ocp.initial()
     ocp.final(x=1)
     ocp.path("speed", v, upper=1)
     ocp.minimize("effort", integral=u**2)
     program = ocp.program
-    for names, key, total in (
-        (program.variable_names, "x", program.n),
-        (program.constraint_names, "g", program.m),
+    for names, stages in (
+        (program.variable_names, program.stages["x"]),
+        (program.constraint_names, program.stages["g"]),
     ):
         assert all(names)
-        assert len(set(names)) == program.stages[key].size == total
-        assert (np.diff(program.stages[key]) >= 0).all()
+        assert len(set(names)) == len(names) == stages.size
+        assert (np.diff(stages) >= 0).all()
     rows = np.array(program.constraint_names)[program.constraints["speed"].where]
     assert rows.tolist() == [f"speed[{k}]" for k in range(4)]
 
 
 @pytest.mark.parametrize("points", [2, 3, 4])
-def test_guess_of_one_number_per_entry_is_constant(points: int) -> None:
+def test_guess_of_one_number_per_entry_is_constant(points):
     """Two numbers for two entries are one for each, also with as many intervals or points."""
-    model = Model("plane")
+    model, times = Model("plane"), np.arange(float(points))
     p = model.state("p", 2)
-    model.rates(p=model.control("u", 2, guess=[1.0, 2.0]))
-    time_of = np.arange(float(points))
-    model.rates(s=model.state("s", guess=time_of[None]))
+    model.rates(p=model.control("u", 2, guess=[1.0, 2.0]), s=model.state("s", guess=times[None]))
     ocp = OptimalControl(model, duration=1.0, intervals=points - 1)
     ocp.guess(p=[3.0, 4.0])
     ocp.minimize("size", end=ca.sumsqr(p))
     start = ocp.program.unpack(ocp.program.x0)
     np.testing.assert_array_equal(start["u"], [[1.0] * (points - 1), [2.0] * (points - 1)])
     np.testing.assert_array_equal(start["p"], [[3.0] * points, [4.0] * points])
-    np.testing.assert_array_equal(start["s"], [time_of])
+    np.testing.assert_array_equal(start["s"], [times])

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from support.cases.ocps import double_integrator
+from support.judges.refusals import assert_refused
 
 from casadi_hybrid import InputError
 from casadi_hybrid.control import (
@@ -23,14 +25,12 @@ from casadi_hybrid.control import (
 METHODS = (MultipleShooting(), SingleShooting(), Collocation())
 
 
-def cart(method=None, fixed=True, **limits):
-    """A cart to be brought to zero, fast: its limits decide."""
+def cart(method=None, fixed=True):
+    """A cart to be brought to zero, fast: its limits decide, parameters of the model or fixed."""
     model = Model("cart")
-    fastest = model.parameter("fastest", 1.0)
-    strength = model.parameter("strength", [3.0])
-    x = model.state("x")
-    speed = {"lower": -fastest, "upper": fastest} if fixed else {"lower": -1, "upper": 1}
-    v = model.state("v", **{**speed, **limits})
+    fastest, strength = model.parameter("fastest", 1.0), model.parameter("strength", [3.0])
+    least, most = (-fastest, fastest) if fixed else (-1, 1)
+    x, v = model.state("x"), model.state("v", lower=least, upper=most)
     u = model.control("force", lower=-3, upper=2 * strength if fixed else 6)
     model.rates(x=v, v=u)
     ocp = OptimalControl(model, duration=2.0, intervals=10, method=method)
@@ -41,93 +41,91 @@ def cart(method=None, fixed=True, **limits):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_limit_follows_its_parameter(method):
+def test_limit_follows_its_parameter(method):
     ocp = cart(method)
     program = ocp.program
     for fastest in (1.0, 0.4, 0.7):
         found = ocp.solve([1.0, 0.0], fastest=fastest)
         assert found.success
         assert found["v"].min() == pytest.approx(-fastest, abs=1e-5)
-        assert found.ocp.model.signals["state"]["v"].lower == -fastest  # what it is judged by
+        assert found.ocp.model.signals["state"]["v"].lower == -fastest  # as the solution is judged
     assert ocp.program is program
     weak = ocp.solve([-0.04, -0.5], strength=0.5)
     assert weak["force"].max() == pytest.approx(1.0, abs=1e-5)
 
 
-def test_a_soft_limit_follows_its_parameter():
+def test_soft_and_scenario_limits_follow_parameters():
     ocp = cart()
     ocp.soften("v", 1e4)
     ocp.path("slow", ocp.model.symbol("v"), lower=-ocp.parameter("slowest", 1.0))
     assert ocp.solve([1.0, 0.0], slowest=0.3)["v"].min() == pytest.approx(-0.3, abs=1e-6)
-    for fastest in (0.4, 0.8):
-        found = ocp.solve([1.0, 0.0], fastest=fastest)
-        assert found["v"].min() == pytest.approx(-fastest, abs=1e-4)
-
-
-def test_a_limit_of_scenarios_follows_the_parameter_of_each():
-    both = Scenarios(cart(), {"slow": {"fastest": 0.4}, "fast": {"fastest": 0.8}}, shared=1)
+    both = Scenarios(cart(), {"0.4": {"fastest": 0.4}, "0.8": {"fastest": 0.8}}, shared=1)
     found = both.solve([1.0, 0.0])
-    for name, fastest in (("slow", 0.4), ("fast", 0.8)):
-        assert found[name]["v"].min() == pytest.approx(-fastest, abs=1e-5)
+    for fastest in (0.4, 0.8):
+        for solution in (found[str(fastest)], ocp.solve([1.0, 0.0], fastest=fastest)):
+            assert solution["v"].min() == pytest.approx(-fastest, abs=1e-4)
 
 
-def slopes_are_differences(solve, name, now, of):
-    """By a parameter that ``solve`` takes, of the objective and of a trajectory of a part."""
-    one, two = of(solve(now + 1e-4)), of(solve(now - 1e-4))
-    slope, moved = of(solve(now)).sensitivity(name), (one["v"] - two["v"]) / 2e-4
-    assert slope.objective == pytest.approx((one.objective - two.objective) / 2e-4, rel=1e-3)
-    np.testing.assert_allclose(slope["v"], moved, atol=1e-2 * np.abs(moved).max())
+def assert_slopes(solve, name, at):
+    """Compare slopes by a parameter of ``solve`` with differences."""
+    more, less, slope = solve(at + 1e-4), solve(at - 1e-4), solve(at).sensitivity(name)
+    difference = (more["v"] - less["v"]) / 2e-4
+    assert slope.objective == pytest.approx((more.objective - less.objective) / 2e-4, rel=1e-3)
+    np.testing.assert_allclose(slope["v"], difference, atol=1e-2 * np.abs(difference).max())
 
 
-def test_controls_that_scenarios_have_in_common_keep_the_tightest_limit():
+def test_shared_controls_keep_the_tightest_limit():
     both = Scenarios(cart(), {"strong": {}, "weak": {"strength": 0.5}}, shared=3)
     found = both.solve([0.5, -0.8])
     np.testing.assert_allclose([found[name]["force"][1:3] for name in both.parts], 1.0, atol=1e-5)
-    slopes_are_differences(lambda now: both.solve([0.5, -0.8], weak={"strength": now}),
-                           "strength", 0.5, lambda found: found["weak"])  # fmt: skip
+
+    def weak(strength):
+        return both.solve([0.5, -0.8], weak={"strength": strength})["weak"]
+
+    assert_slopes(weak, "strength", 0.5)
     step = MPC(both, default=0).step([0.3, -0.8], weak={"strength": 0.45})
     assert step["force"] == pytest.approx(0.9, abs=1e-5)
     with pytest.raises(InputError, match="lower of 'weak/force' is -3, above its upper, -4"):
-        both.solve([0.5, -0.8], weak={"strength": -2.0})
+        weak(-2.0)
 
 
 @pytest.mark.parametrize("method", [*METHODS, MultipleShooting(inner=2)], ids=str)
-def test_slopes_know_what_a_limit_follows(method, tmp_path):
+def test_slopes_include_parametric_limits(method, tmp_path):
     ocp = cart(method)
-    slopes_are_differences(lambda now: ocp.solve([1.0, 0.0], fastest=now), "fastest", 0.5,
-                           lambda x: Solution.load(x.save(tmp_path / "x"), ocp))  # fmt: skip
+
+    def loaded(fastest):
+        return Solution.load(ocp.solve([1.0, 0.0], fastest=fastest).save(tmp_path / "x"), ocp)
+
+    assert_slopes(loaded, "fastest", 0.5)
     plant = Plant(ocp.model, 0.1, parameters={"strength": lambda t: 0.5 - t})
     run = simulate(plant, lambda time, x: 0.9, steps=2, x0=[0, 0])
     np.testing.assert_allclose(run.limits["force"].upper[0], [1.0, 0.8, 0.6])
 
 
-def test_limits_that_cannot_be_are_refused():
+def test_bad_parametric_limits_are_refused():
     model = Model("m")
-    for limit, said in (
-        (Model("other").parameter("p"), r"upper of 'v' .* 'p'|'p'"),
-        (model.reference("goal"), "goal"),
-    ):
-        with pytest.raises(InputError, match=said):
-            model.state("v", upper=limit)
-    with pytest.raises(InputError, match="above its upper"):
-        cart().solve([1.0, 0.0], fastest=-1.0)
-    with pytest.raises(InputError, match="'fastest' is in a limit of the model"):
-        cart().free("fastest")
+    other, goal = Model("other").parameter("p"), model.reference("goal")
+    assert_refused(
+        (lambda: model.state("v", upper=other), "'p'"),
+        (lambda: model.state("v", upper=goal), "goal"),
+        (lambda: cart().solve([1.0, 0.0], fastest=-1.0), "above its upper"),
+        (lambda: cart().free("fastest"), "'fastest' is in a limit of the model"),
+    )
     step = MPC(cart(), default=0).step([1.0, 0.0], fastest=-1.0)
     assert (step.status, step["force"]) == ("default", 0.0)
     assert "above its upper" in step.reason
 
 
-def test_a_loop_tells_an_estimator_the_parameters_that_it_does_not_estimate():
+def test_estimator_hears_parameters_of_the_loop():
     ocp = cart()
     mhe = MHE(ocp.model, 0.1, noise=1e-3, prior=1.0, process=0.1)
-    run = simulate(Plant(ocp.model, 0.1), lambda time, x, **known: 2.0, mhe, steps=12, x0=[0, 0],
-                   parameters={"fastest": 3.0})  # fmt: skip
+    plant, known = Plant(ocp.model, 0.1), {"fastest": 3.0}
+    run = simulate(plant, lambda t, x, **_: 2.0, mhe, steps=12, x0=[0, 0], parameters=known)
     assert run.estimates["v"][-1] > 1.5
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_controller_changes_limits_by_name_between_steps(method):
+def test_controller_changes_limits_by_name(method):
     ocp = cart(method, fixed=False)
     mpc, program = MPC(ocp), ocp.program
     for limit in (1.0, 0.3, 0.6):
@@ -147,16 +145,16 @@ def test_a_controller_changes_limits_by_name_between_steps(method):
     assert ocp.program is program
 
 
-def test_softened_limits_are_priced_by_the_scale_of_each_entry():
-    model = Model("two")
-    model.state("x", 2, upper=[1e3, 1], scale=[1e3, 1])
-    model.rates(x=model.control("u", 2, scale=[1e3, 1]))
-    ocp = OptimalControl(model, duration=1.0, intervals=4)
-    ocp.initial()
-    assert MPC(ocp, soften=Soft(1.0, most=0.5)).step([1100.0, 0.2]).status == "softened"
+def test_changed_limits_hold_in_all_scenarios():
+    mpc = MPC(Scenarios(cart(fixed=False), {"one": {}, "other": {"strength": 2.0}}))
+    mpc.limits(v=(-0.3, 0.3), force=(-1, 1))
+    step = mpc.step([1.0, 0.0])
+    assert (step.status, step["force"]) == ("solved", pytest.approx(-1, abs=1e-5))
+    for name in ("one", "other"):
+        assert step.plan[name]["v"].min() == pytest.approx(-0.3, abs=1e-5)
 
 
-def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it():
+def test_changed_limits_are_softened_and_applied():
     mpc = MPC(cart(fixed=False))
     mpc.limits(v=(-0.2, 0.2))
     step = mpc.step([1.0, -0.6])
@@ -165,15 +163,22 @@ def test_what_exceeds_a_new_limit_is_softened_and_what_is_applied_is_within_it()
     assert mpc.step([np.nan, 0.0]).status == "last plan"
     mpc.limits(force=(-3, 0.01))
     assert mpc.step([np.nan, 0.0])["force"] <= 0.01
+    model = Model("two")  # the penalty counts in the scale of each entry
+    model.state("x", 2, upper=[1e3, 1], scale=[1e3, 1])
+    model.rates(x=model.control("u", 2, scale=[1e3, 1]))
+    ocp = OptimalControl(model, duration=1.0, intervals=4)
+    ocp.initial()
+    assert MPC(ocp, soften=Soft(1.0, most=0.5)).step([1100.0, 0.2]).status == "softened"
 
 
 @pytest.mark.parametrize("delay", [0, 1])
-def test_a_run_judges_path_constraints_and_the_limits_of_each_step(delay, tmp_path):
+def test_run_judges_rows_and_changing_limits(delay, tmp_path):
     ocp = cart(fixed=False)
     ocp.free("strength", guess=3.0)
-    ocp.path("felt", ocp.model.symbol("x") * ocp.model.symbol("strength"), upper=50, soft=1.0)
+    x = ocp.model.symbol("x")
+    ocp.path("felt", x * ocp.model.symbol("strength"), upper=50, soft=1.0)
     ocp.moves("force", limit=[3.0])
-    ocp.path("close", ocp.model.symbol("x") - ocp.reference("goal"), upper=99)
+    ocp.path("close", x - ocp.reference("goal"), upper=99)
     mpc = MPC(ocp, delay=delay)
 
     def slower(time):
@@ -181,99 +186,48 @@ def test_a_run_judges_path_constraints_and_the_limits_of_each_step(delay, tmp_pa
         return {"goal": lambda t: 2 * t}
 
     plant = Plant(cart(fixed=False).model, 0.2)  # the same names
-    run = simulate(plant, mpc, steps=8, x0=[1, 0], push={5: {"v": 1.0}, 7: {"x": 10.0}},
-                   parameters=slower, delay=delay, limits={"force": (None, None)})  # fmt: skip
-    room = run["x"] + 0.1 * run["v"]
+    push = {5: {"v": 1.0}, 7: {"x": 10.0}}
+    options = {"parameters": slower, "delay": delay, "limits": {"force": (None, None)}}
+    run = simulate(plant, mpc, steps=8, x0=[1, 0], push=push, **options)
+    room, again = run["x"] + 0.1 * run["v"], Run.load(run.save(tmp_path / "run"))
     np.testing.assert_allclose(run["room"], room)
     np.testing.assert_allclose(run["close"], run["x"] - 2 * run.times)
     np.testing.assert_allclose(run["goal"], 2 * run.times)
-    np.testing.assert_allclose(Run.load(run.save(tmp_path / "known"))["goal"], run["goal"])
+    np.testing.assert_allclose(again["goal"], run["goal"])
     outside = np.maximum(np.maximum(room - 9, -0.05 - room), 0)
     np.testing.assert_allclose(run.violations["room"], outside)
     np.testing.assert_allclose(run["moves of force"][:8], np.diff(run["force"], prepend=0.0))
-    assert run.limits["v"].upper.tolist() == [[1.0, 1.0, 1.0, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4]]
+    assert run.limits["v"].upper.tolist() == [3 * [1.0] + 6 * [0.4]]
     assert run.violations["v"][5] == pytest.approx(run["v"][5] - 0.4)
-    said = str(Run.load(run.save(tmp_path / "run")))
-    assert f"largest violation {outside.max():.3g} of the scale: room is" in said
-    assert said.endswith("not checked, for the record does not determine them: felt")
+    assert f"{outside.max():.3g} of the scale: room is" in str(again)
+    assert str(again).endswith("felt")  # which is not checked, as the record does not determine it
     other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2, parameters={"goal": 0})
     assert "no limit of room, moves of force, close is exceeded" in str(other)
     assert len(run.plot(["v", "room"]).axes) == 2
 
 
-def test_of_scenarios_all_have_the_new_limit():
-    mpc = MPC(Scenarios(cart(fixed=False), {"one": {}, "other": {"strength": 2.0}}))
-    mpc.limits(v=(-0.3, 0.3), force=(-1, 1))
-    step = mpc.step([1.0, 0.0])
-    assert step.status == "solved"
-    for name in ("one", "other"):
-        assert step.plan[name]["v"].min() == pytest.approx(-0.3, abs=1e-5)
-    assert step["force"] == pytest.approx(-1, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"w": (0, 1)}, "there is no state, control or constraint 'w'"),
+def test_bad_limits_change_nothing():
+    ocp = cart(fixed=False)
+    ocp.path("cap", ocp.model.symbol("x"), upper=ocp.parameter("top", 9.0))
+    mpc = MPC(ocp)
+    assert_refused(
+        ({"w": (0, 1)}, "no state, control or constraint 'w'"),
         ({"v": 1.0}, r"limits of 'v' must be a pair \(lower, upper\), got 1.0"),
         ({"v": ([1, 2], 3)}, "lower of 'v' has 2 entries"),
         ({"v": (2, 1)}, "lower of 'v' is 2, above its upper, 1"),
         ({"x": (None, 1)}, "'x' was declared without upper="),
         ({"v": ("low", 1)}, "lower of 'v' must be numbers"),
         ({"cap": (None, 1)}, "the limit of 'cap' is an expression"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_changes_nothing(given, said):
-    ocp = cart(fixed=False)
-    ocp.path("cap", ocp.model.symbol("x"), upper=ocp.parameter("top", 9.0))
-    mpc = MPC(ocp)
-    with pytest.raises(InputError, match=said):
-        mpc.limits({"force": (-1, 1), **given})
+        by=lambda **bad: mpc.limits({"force": (-1, 1), **bad}),
+    )
     assert mpc.step([1.0, 0.0])["force"] == pytest.approx(-3, abs=1e-4)
 
 
-def tank(method=None, linear=False):
-    """y' = −k₀ y + v + w with a price on the changes of v, which are at most 0.1."""
-    model = Model("tank")
-    y = model.state("y")
-    k = model.parameter("k", [1.0, 2.0])
-    v = model.control("v", lower=-5, upper=5, guess=0.3, linear=linear)
-    w = model.control("w")
-    model.rates(y=-k[0] * y + v + w)
-    ocp = OptimalControl(model, duration=1.0, intervals=4, method=method)
-    ocp.initial()
-    target = ocp.reference("target", 1.0)
-    ocp.minimize("distance", sum=(y - target) ** 2 + 0.1 * w**2)
-    change = v - ocp.previous("v")
-    ocp.minimize("change", sum=0.5 * change**2)
-    ocp.path("slew", change, lower=-0.1, upper=0.1, at="ends")
-    return ocp
-
-
-def test_what_was_applied_last_is_a_parameter_that_a_controller_gives():
-    ocp = tank()
-    np.testing.assert_allclose(ocp.solve([0.0], v_previous=-1.0)["v"][:2], [-0.9, -0.8], atol=1e-6)
-    assert ocp.previous("v") is ocp.previous("v")
-    mpc = MPC(tank())
-    applied = [mpc.step([0.0])["v"] for _ in range(3)]
-    np.testing.assert_allclose(applied, [0.4, 0.5, 0.6], atol=1e-6)
-    assert mpc.step([0.0], v_previous=-1.0)["v"] == pytest.approx(-0.9, abs=1e-6)
-    mpc.reset()
-    assert mpc.step([0.0])["v"] == pytest.approx(0.4, abs=1e-6)
-
-
-def test_the_previous_of_what_has_no_jumps_or_no_name_is_refused():
-    with pytest.raises(InputError, match="'v' runs linearly"):
-        tank(linear=True)
-    with pytest.raises(InputError, match="there is no control 'z'"):
-        tank().previous("z")
-
-
-def moving(price=None, limit=None, method=None):
+def moving(price=None, limit=None, method=None, **control):
     """Two valves of different strength that fill a tank."""
     model = Model("tank")
-    y = model.state("y")
-    v = model.control("v", 2, lower=-5, upper=5, guess=[0.3, 0.0], scale=2.0, unit="m3/s")
+    y, guess = model.state("y"), [0.3, 0.0]
+    v = model.control("v", 2, lower=-5, upper=5, guess=guess, scale=2.0, unit="m3/s", **control)
     model.rates(y=-y + v[0] + 0.5 * v[1])
     ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial()
@@ -283,31 +237,40 @@ def moving(price=None, limit=None, method=None):
 
 
 @pytest.mark.parametrize("method", [MultipleShooting(), Collocation()])
-def test_moves_are_priced_and_limited_by_one_line(method):
+def test_moves_have_a_price_and_a_limit(method):
     found = moving(price=[0.1, 0.3], limit=[0.2, 0.1], method=method).solve([0.0])
     steps = np.diff(np.hstack(([[0.3], [0.0]], found["v"])), axis=1)
-    by_hand = sum(0.1 * step[0] ** 2 + 0.3 * step[1] ** 2 for step in steps.T)
-    assert found.costs["moves of v"] == pytest.approx(by_hand)
+    assert found.costs["moves of v"] == pytest.approx(
+        0.1 * steps[0] @ steps[0] + 0.3 * steps[1] @ steps[1]
+    )
     assert np.abs(steps[0]).max() == pytest.approx(0.2, abs=1e-6)
     assert np.abs(steps[1]).max() <= 0.1 + 1e-6
     assert found.program.constraints["moves of v"].shape == (2, 5)  # a row an interval, no more
     assert found.ocp.constraints[0].unit == "m3/s"
 
 
-def test_a_limit_of_moves_holds_in_the_loop_and_can_change():
+def test_moves_count_from_the_applied_control():
+    ocp = moving(limit=0.2)
+    away = ocp.solve([0.0], v_previous=[-1.0, 0.0])["v"][0]
+    np.testing.assert_allclose(away[:2], [-0.8, -0.6], atol=1e-6)
+    assert ocp.previous("v") is ocp.previous("v")
     mpc = MPC(moving(limit=0.2))
     applied = np.array([[0.3, 0.0], *(mpc.step([0.0])["v"] for _ in range(4))])
+    np.testing.assert_allclose(applied[:3, 0], [0.3, 0.5, 0.7], atol=1e-6)
     assert np.abs(np.diff(applied, axis=0)).max() == pytest.approx(0.2, abs=1e-6)
     mpc.limits({"moves of v": (-0.05, 0.05)})
     assert np.abs(mpc.step([0.0])["v"] - applied[-1]).max() == pytest.approx(0.05, abs=1e-6)
+    mpc.limits({"moves of v": None})
+    assert mpc.step([0.0], v_previous=[-1.0, 0.0])["v"][0] == pytest.approx(-0.8, abs=1e-6)
+    mpc.reset()
+    assert mpc.step([0.0])["v"][0] == pytest.approx(0.5, abs=1e-6)
 
 
-def test_a_limit_of_moves_gives_way_last():
+def test_limit_of_moves_gives_way_last():
     ocp = moving(limit=0.2)
     ocp.path("full", ocp.model.symbol("y"), lower=2.0)
     step = MPC(ocp).step([0.0])
-    assert step.status == "softened"
-    assert list(step.violated) == ["full"]
+    assert (step.status, list(step.violated)) == ("softened", ["full"])
     np.testing.assert_allclose(step["v"], [0.5, 0.2], atol=1e-6)
     mpc = MPC(moving(limit=0.2))
     mpc.limits(v=(None, -1.0))
@@ -317,11 +280,12 @@ def test_a_limit_of_moves_gives_way_last():
     np.testing.assert_allclose(step["v"], -1.0, atol=1e-6)
 
 
-def test_moves_that_say_nothing_or_too_much_are_refused():
-    for price, limit, said in (
-        (None, None, r"moves\('v'\) does nothing; give price, limit or both"),
-        (-1.0, None, "price of moves of v must be positive, got -1.0"),
-        (None, [1, 2, 3], "limit of moves of v has 3 entries"),
-    ):
-        with pytest.raises(InputError, match=said):
-            moving(price, limit)
+def test_bad_moves_are_refused():
+    plain, *_ = double_integrator()
+    assert_refused(
+        (moving, r"moves\('v'\) does nothing"),
+        (lambda: moving(-1.0), "price of moves of v must be positive, got -1.0"),
+        (lambda: moving(limit=[1, 2, 3]), "limit of moves of v has 3 entries"),
+        (lambda: moving(limit=1.0, linear=True), "'v' runs linearly"),
+        (lambda: plain.previous("z"), "there is no control 'z'"),
+    )

@@ -1,23 +1,21 @@
-"""What is read from a solution: between the grid points, errors, active limits, files, figures."""
+"""Solutions: values between the grid points, errors, active limits, files, figures."""
 
 import copy
 import pickle
 import sys
-import types
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 from support.cases.nlp import PEER
+from support.cases.ocps import METHODS, double_integrator, rest_to_rest
+from support.judges.refusals import assert_refused
 
 from casadi_hybrid.control import (
     Collocation,
-    Integrator,
     Model,
     MultipleShooting,
     OptimalControl,
@@ -32,66 +30,57 @@ from casadi_hybrid.control.solution.ocp import solved
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.verify import verify
 
-METHODS = {
-    "multiple shooting": MultipleShooting(),
-    "multiple shooting, three steps": MultipleShooting(RungeKutta(3)),
-    "single shooting": SingleShooting(RungeKutta(2)),
-    "cvodes": MultipleShooting(Integrator()),
-    "Radau": Collocation(),
-    "Radau of degree 1": Collocation(1),
-    "Legendre": Collocation(2, "legendre"),
-}
+COLLOCATIONS = [Collocation(), Collocation(1), Collocation(2, "legendre")]
 MESH = [0.0, 0.1, 0.3, 0.35, 0.5, 0.7, 1.0]
 
 
-def swing(
-    method: Any, *, linear: bool = False, length: float = 1, low: float = -2, g: float = 9.81,
-    price: float = 1,
-) -> OptimalControl:  # fmt: skip
+def swing(method, *, linear=False, low=-2, g=9.81, weight=1):
     model = Model("swing")
     angle = model.state("angle", scale=2.0, unit="rad", lower=low)
     rate = model.state("rate", unit="rad/s")
     torque = model.control("torque", lower=-0.9, upper=0.9, unit="N m", linear=linear)
-    rope = model.parameter("rope", length)
+    rope = model.parameter("rope", 1.0)
     wind = model.reference("wind", lambda t: 0.3 * np.sin(3 * t))
     model.rates(angle=rate, rate=-g / rope * ca.sin(angle) + torque + wind * model.time)
     model.output("height", -rope * ca.cos(angle), unit="m")
     ocp = OptimalControl(model, duration=1.2, intervals=6, method=method, mesh=MESH)
     ocp.initial(angle=1, rate=0)
-    ocp.minimize("effort", integral=price * (torque**2 + angle**2))
+    ocp.minimize("effort", integral=weight * (torque**2 + angle**2))
     ocp.path("both", angle + rate, lower=-2.7)
     return ocp
 
 
 @pytest.fixture(scope="module")
-def solutions() -> dict[str, Solution]:
+def solutions():
     """Solved once; every test reads."""
     return {name: swing(method).solve(time=0.5) for name, method in METHODS.items()}
 
 
 @pytest.fixture(scope="module")
-def swung(solutions: dict[str, Solution]) -> Solution:
+def swung(solutions):
     return solutions["Radau"]
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_in_between_meets_the_grid_points(solutions: dict[str, Solution], name: str) -> None:
+def test_values_in_between_meet_the_grid_points(solutions, name):
     s = solutions[name]
     assert s.success
-    there = s.at(s.times)
+    there, left = s.at(s.times), s.at(s.times[1:] - 1e-9)
     for quantity in ("angle", "rate", "wind", "rope", "height"):
         assert there[quantity] == pytest.approx(s[quantity], abs=1e-7), quantity
-    assert there["torque"][:-1].tolist() == s["torque"].tolist()
-    assert there["torque"][-1] == s["torque"][-1]
-    # From the left as well: a little before a grid point a state is what it is there.
-    left = s.at(s.times[1:] - 1e-9)
-    assert left["angle"] == pytest.approx(s["angle"][1:], abs=1e-6)
-    assert left["rate"] == pytest.approx(s["rate"][1:], abs=1e-6)
+    for state in ("angle", "rate"):
+        assert left[state] == pytest.approx(s[state][1:], abs=1e-6)
+    assert there["torque"].tolist() == [*s["torque"], s["torque"][-1]]
     assert left["torque"].tolist() == s["torque"].tolist()
+    samples = s.sample(4)
+    assert samples.times == pytest.approx(np.unique(samples.times))
+    assert (samples.times.size, *samples.times[[0, -1]]) == pytest.approx((25, 0.5, 1.7))
+    assert set(samples) == {"angle", "rate", "torque", "rope", "wind", "height"}
+    assert samples["height"] == pytest.approx(-np.cos(samples["angle"]))
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_slope_in_between_is_that_of_the_values(solutions, name):
+def test_residual_is_slope_minus_rate(solutions, name):
     """Residual + rate is dx/dt, here by differences."""
     s = solutions[name]
     residual = s.residual(4)  # no kink of a scheme's own steps is at these times
@@ -104,30 +93,20 @@ def test_the_slope_in_between_is_that_of_the_values(solutions, name):
     assert residual["angle"] == pytest.approx((slope - here["rate"]) / 2.0, abs=2e-5)
 
 
-def test_the_residual_vanishes_at_the_points_of_a_collocation(swung: Solution) -> None:
-    taus = np.array(ca.collocation_points(3, "radau"))
-    k, s = np.repeat(np.arange(6), 3), np.tile(taus, 6)
-    s[-1] -= 1e-12  # at the very end the reference has a value of its own
-    at = swung.dense.columns(k, s)
-    assert swung.dense.interpolant.slopes(k, s) == pytest.approx(swung.dense.rates(at), abs=1e-6)
-    assert abs(swung.residual()["rate"]).max() > 1e-3
-
-
-def independent(s: Solution, k: int, at: np.ndarray) -> np.ndarray:
+def independent(s, k, at):
     """The motion in one interval by another integrator, from the model written again."""
     torque, wind = s["torque"], s["wind"][k]
 
-    def rates(t: float, y: np.ndarray) -> list[float]:
+    def rates(t, y):
         u = torque[k] if torque.size == 6 else np.interp(t, s.times, torque)
         return [y[1], -9.81 * np.sin(y[0]) + u + wind * t]
 
-    start = [s["angle"][k], s["rate"][k]]
-    span = (s.times[k], s.times[k + 1])
-    return np.asarray(solve_ivp(rates, span, start, "Radau", at, rtol=1e-9, atol=1e-11).y)
+    start, span = [s["angle"][k], s["rate"][k]], s.times[[k, k + 1]]
+    return solve_ivp(rates, span, start, "Radau", at, rtol=1e-9, atol=1e-11).y
 
 
 @pytest.mark.parametrize("name", ["multiple shooting", "Radau", "Radau of degree 1", "Legendre"])
-def test_the_error_is_the_distance_from_the_motion(solutions, name):
+def test_error_is_the_distance_from_the_motion(solutions, name):
     s = solutions[name]
     error = s.error(4)
     for k in range(6):
@@ -139,16 +118,16 @@ def test_the_error_is_the_distance_from_the_motion(solutions, name):
     assert error.by_interval.shape == (6,)
 
 
-def test_errors_of_all_integrators_agree(swung: Solution) -> None:
-    assert swung.error(integrator="cvodes").by_interval == pytest.approx(
-        swung.error().by_interval, rel=1e-4, abs=1e-8)  # fmt: skip
+def test_errors_of_all_integrators_agree(swung):
+    by_cvodes = swung.error(integrator="cvodes").by_interval
+    assert by_cvodes == pytest.approx(swung.error().by_interval, rel=1e-4, abs=1e-8)
     exact = swing(MultipleShooting(RungeKutta(25))).solve()
     assert exact.error().largest < 1e-7
     assert exact.error(whole=True).largest < 1e-6
     assert swung.error(whole=True).ends[:, 0] == pytest.approx(swung.error().ends[:, 0])
 
 
-def test_a_motion_that_does_not_exist_has_an_infinite_error() -> None:
+def test_error_of_a_missing_motion_is_infinite():
     """x' = x² from 0.9 ends before t = 1.2; one coarse step does not notice."""
     model = Model("blow up")
     x = model.state("x")
@@ -159,50 +138,33 @@ def test_a_motion_that_does_not_exist_has_an_infinite_error() -> None:
     assert np.isinf(error.largest)
 
 
-def test_a_solution_says_that_its_steps_are_coarse() -> None:
+def test_solution_warns_of_coarse_steps():
     model = Model("tank")
     jacket = model.state("jacket", unit="K", scale=30.0, guess=300.0)
     heat = model.control("heat", lower=280, upper=360, guess=300.0)
     model.rates(jacket=(heat - jacket) / 0.2)
     for steps in (1, 20):
-        ocp = OptimalControl(model, duration=12.0, intervals=12,
-                             method=MultipleShooting(RungeKutta(steps)))  # fmt: skip
+        method = MultipleShooting(RungeKutta(steps))
+        ocp = OptimalControl(model, duration=12.0, intervals=12, method=method)
         ocp.initial(jacket=300)
         ocp.minimize("error", integral=((jacket - 320) / 10) ** 2)
-        said = "half the step of Runge and Kutta ends elsewhere, largest error"
-        assert (said in repr(ocp.solve())) is (steps == 1)
+        assert ("half the step" in repr(ocp.solve())) is (steps == 1)
 
 
-def test_between_the_points_a_control_that_runs_linearly_does_so_in_every_step_of_the_scheme():
+def test_linear_control_runs_through_all_steps():
     s = swing(MultipleShooting(RungeKutta(12)), linear=True).solve()
     assert abs(np.diff(s["torque"])).max() > 0.1
     for k in range(6):
         t = np.linspace(s.times[k], s.times[k + 1], 9)[:-1]
-        angle, rate = independent(s, k, t)
-        assert s.at(t)["angle"] == pytest.approx(angle, abs=1e-5)
-        assert s.at(t)["rate"] == pytest.approx(rate, abs=1e-5)
-
-
-def test_linear_controls_and_single_times() -> None:
-    s = swing(Collocation(), linear=True).solve()
+        at = s.at(t)
+        assert np.vstack((at["angle"], at["rate"])) == pytest.approx(independent(s, k, t), abs=1e-5)
     t = 0.25 * s.times[1] + 0.75 * s.times[2]
-    expected = 0.25 * s["torque"][1] + 0.75 * s["torque"][2]
-    assert s.at(t)["torque"] == pytest.approx(expected)
+    assert s.at(t)["torque"] == pytest.approx(np.interp(t, s.times, s["torque"]))
     assert isinstance(s.at(t)["torque"], float)
     assert s.at([t])["torque"].shape == (1,)
-    assert s["torque"].shape == (7,)
 
 
-def test_samples_are_a_mapping(swung: Solution) -> None:
-    samples = swung.sample(4)
-    assert samples.times.shape == (25,)
-    assert samples.times[[0, -1]] == pytest.approx([0.5, 1.7])
-    assert set(samples) == {"angle", "rate", "torque", "rope", "wind", "height"}
-    assert len(samples) == 6
-    assert samples["height"] == pytest.approx(-np.cos(samples["angle"]))
-
-
-def test_a_discrete_model_has_the_value_of_the_step_before() -> None:
+def test_discrete_values_hold_until_the_next_step():
     model = Model("counter")
     x, u = model.state("x", 2), model.control("u")
     model.next(x=ca.vertcat(x[1], u))
@@ -214,13 +176,12 @@ def test_a_discrete_model_has_the_value_of_the_step_before() -> None:
     for call in (s.residual, s.error):
         with pytest.raises(InputError, match="counter is discrete"):
             call()
-    assert isinstance(s.plot(), Figure)
+    assert [ax.get_ylabel() for ax in s.plot().axes] == ["x", "u"]
 
 
-@pytest.mark.parametrize("method", [Collocation(), Collocation(1), Collocation(2, "legendre")],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize("method", COLLOCATIONS, ids=str)
 @pytest.mark.parametrize("asked", [False, True])
-def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
+def test_algebraic_states_satisfy_their_equation_in_between(method, asked):
     """z = x² + u, whether or not it is an unknown at the grid points."""
     model = Model("plant")
     x, z, u = model.state("x"), model.algebraic("z"), model.control("u")
@@ -248,27 +209,7 @@ def test_algebraic_states_in_between(method: Any, asked: bool) -> None:
         assert found == pytest.approx((more - less) / 2e-5, abs=1e-4)
 
 
-@pytest.mark.parametrize("inner", [[], [1 / 3, 2 / 3]])
-def test_limits_of_algebraic_states_are_ringed_where_they_hold(inner: list[float]) -> None:
-    """z = 2 u is at its limit until x is at its own; u is held."""
-    model, method = Model("filling"), Collocation(inner=len(inner))
-    x, z = model.state("x", upper=1), model.algebraic("z", upper=3)
-    model.rates(x=z)
-    model.equations(balance=z - 2 * model.control("u", lower=0))
-    ocp = OptimalControl(model, duration=1.0, intervals=6, method=method)
-    ocp.initial(x=0)
-    ocp.minimize("empty", integral=(2 - x) ** 2)
-    inside = [*method.coefficients[0], *inner]
-    wanted = [{(k, s) for k in range(2) for s in inside},
-              {(k, s) for k in range(2, 6) for s in (0.0, *inside, 1.0)}]  # fmt: skip
-    for found in (ocp.solve(), Scenarios(ocp, {"a": {}, "b": {}}).solve()):
-        for pairs, ax in zip(wanted, found.plot(["z", "x"]).axes, strict=True):
-            rings = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "o"]
-            at = np.unique(np.concatenate(rings).round(6))
-            assert at == pytest.approx(np.unique([round((k + s) / 6, 6) for k, s in pairs]))
-
-
-def test_the_price_of_soft_limits_is_a_cost_with_a_name() -> None:
+def test_soft_limits_are_a_named_cost():
     """All costs together are f of the program, of scenarios too, and change as its slope says."""
     ocp = swing(MultipleShooting())
     ocp.path("low", ocp.model.symbol("angle"), upper=0.5, soft=Soft(0.02, 0.03))
@@ -283,8 +224,8 @@ def test_the_price_of_soft_limits_is_a_cost_with_a_name() -> None:
     assert both.objective == pytest.approx((both["a"].objective + both["b"].objective) / 2)
 
 
-def test_what_is_refused(swung: Solution) -> None:
-    for call, words in (
+def test_bad_arguments_of_a_solution_are_refused(swung):
+    assert_refused(
         (lambda: swung.at([0.0]), "times must be from 0.5 to 1.7"),
         (lambda: swung.sample(0), "n must be a whole number, at least 1, got 0"),
         (lambda: swung.error(integrator="rk"), "integrator must be one of 'DOP853'"),
@@ -293,29 +234,23 @@ def test_what_is_refused(swung: Solution) -> None:
         (lambda: swung.plot("angle"), "names must be a list of names, got the text 'angle'"),
         (lambda: swung.sample()["heigt"], "no trajectory 'heigt'; did you mean 'height'"),
         (lambda: swung["speed"], "there is no trajectory 'speed'"),
-    ):
-        with pytest.raises(InputError, match=words):
-            call()
+    )
 
 
-def test_active_limits_and_violations(swung: Solution) -> None:
+def test_active_limits_and_violations(swung):
     active = swung.active()
     assert set(active) == {"angle", "angle inside", "torque", "both", "both inside"}
-    assert active["torque"].dtype == bool
     upper, lower = swung.active(side="upper")["torque"], swung.active(side="lower")["torque"]
     assert (upper | lower).tolist() == active["torque"].tolist()
     assert upper[swung["torque"] > 0.8999].all()
-    beyond = swung.violation(20)
-    fine = swung.sample(200)
-    k = np.minimum(np.arange(1200) // 200, 5)
+    beyond, fine = swung.violation(20)["both"], swung.sample(200)
     excess = np.maximum(-2.7 - (fine["angle"] + fine["rate"])[:-1], 0)
-    for i in range(6):
-        assert beyond["both"][i] == pytest.approx(excess[k == i].max(), rel=0.05, abs=1e-6)
-    assert beyond["both"].max() > 1e-4
+    assert beyond == pytest.approx(excess.reshape(6, 200).max(axis=1), rel=0.05, abs=1e-6)
+    assert beyond.max() > 1e-4
 
 
-def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
-    """Of an interior-point solution that stays 2e-4 off its limits; each entry has its colour."""
+def test_active_limits_agree_with_verify_and_plot():
+    """An interior-point solution stays 2e-4 off its limits; each entry has its colour."""
     ocp = swing(MultipleShooting())
     pair = ca.vertcat(ocp.model.symbol("angle"), ocp.model.symbol("rate"))
     ocp.path("pair", pair, lower=-9, upper=[8, 9])
@@ -327,128 +262,119 @@ def test_limits_are_active_and_ringed_where_verify_says_so() -> None:
     assert active == {"torque": [2, 3], "both": [4]}
     held = verify(ocp, found, tol=1e-4, ipopt=False).active
     assert held.names_of(held.strong) == ("torque[2] (in N m)", "torque[3] (in N m)", "both[4]")
-    fig = found.plot(["torque", "both", "pair", "height"], label="time (s)")
-    assert [ax.get_ylabel() for ax in fig.axes] == ["torque (N m)", "both", "pair", "height (m)"]
-    assert fig.axes[-1].get_xlabel() == "time (s)"
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == [
-        "between grid points", "grid points", "limit", "limit active"]  # fmt: skip
-    drawn = [[li for li in ax.get_lines() if len(li.get_xdata())] for ax in fig.axes]
-    rings = [sum(len(li.get_xdata()) for li in of if li.get_marker() == "o") for of in drawn]
+    axes = found.plot(["torque", "both", "pair", "height"], label="time (s)").axes
+    assert [ax.get_ylabel() for ax in axes] == ["torque (N m)", "both", "pair", "height (m)"]
+    assert axes[-1].get_xlabel() == "time (s)"
+    rings, limits = [], []
+    for ax in axes:
+        lines = [line for line in ax.get_lines() if len(line.get_xdata())]
+        rings.append(sum(len(line.get_xdata()) for line in lines if line.get_marker() == "o"))
+        level = [li for li in lines if len(li.get_xdata()) == 2 and li.get_linestyle() == "--"]
+        limits.append({line.get_ydata()[0]: line.get_color() for line in level})
     assert rings == [2, 1, 0, 0]
-    limits = [{li.get_ydata()[0]: li.get_color() for li in of if len(li.get_xdata()) == 2
-               and li.get_linestyle() == "--"} for of in drawn]  # fmt: skip
     assert [sorted(of) for of in limits] == [[-0.9, 0.9], [-2.7], [-9, 8, 9], [0.7]]
-    colours = [limits[0][0.9], *(li.get_color() for li in drawn[2][:4:2])]  # of both, of each
-    assert [limits[2][at] for at in (-9, 8, 9)] == colours
+    curves = [line.get_color() for line in axes[2].get_lines() if len(line.get_xdata())][:4:2]
+    assert [limits[2][at] for at in (-9, 8, 9)] == [limits[0][0.9], *curves]  # of both, of each
 
 
-def test_a_table_for_pandas(swung: Solution, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in: what is asked of pandas is a DataFrame of columns with an index."""
-    stand_in = types.ModuleType("pandas")
-    stand_in.DataFrame = lambda columns, index: {**columns, "": index}  # type: ignore[attr-defined]
-    stand_in.Index = lambda values, name: (name, values)  # type: ignore[attr-defined]
+def test_table_for_pandas(swung, monkeypatch):
+    stand_in = SimpleNamespace(DataFrame=lambda columns, index: columns, Index=lambda *_, **__: 0)
     monkeypatch.setitem(sys.modules, "pandas", stand_in)
     table = swung.to_pandas()
-    assert list(table) == ["angle", "rate", "torque", "rope", "wind", "height", ""]
-    assert table[""][0] == "time"
+    assert set(table) == {"angle", "rate", "torque", "rope", "wind", "height"}
     assert table["angle"] == pytest.approx(swung["angle"])
     assert swung.to_pandas(3)["angle"].shape == (19,)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match="pip install"):
-        swung.to_pandas()
 
 
-def test_saved_and_read_again(swung: Solution, tmp_path: Path) -> None:
+def test_solution_is_saved_and_loaded(swung, tmp_path):
     path = swung.save(tmp_path / "results" / "swing")
     assert path.name == "swing.npz"
     again = Solution.load(path, swing(Collocation()))
-    assert again.success == swung.success
-    assert again.costs == swung.costs
+    assert (again.success, again.costs) == (swung.success, swung.costs)
     for name in swung.values:
         assert np.array_equal(again[name], swung[name]), name
     assert again.multipliers["both"].tolist() == swung.multipliers["both"].tolist()
     assert again.times.tolist() == swung.times.tolist()
-    warm = again.ocp.solve(time=0.5, guess=again)  # type: ignore[attr-defined]
-    assert warm.iterations <= swung.iterations
-
+    assert again.ocp.solve(time=0.5, guess=again).iterations <= swung.iterations
     light = Saved.read(path)
     assert light["height"].tolist() == swung["height"].tolist()
     assert light.units["torque"] == "N m"
     assert light.stats["return_status"] == swung.stats["return_status"]
-    with pytest.raises(InputError, match="not laid out as"):
-        Solution.load(path, swing(MultipleShooting()))
-    for changed, words in (
-        ({"low": -1.9}, r"the lower limit of angle\[0\] \(in 2 rad\) is -0.95, it was -1$"),
-        ({"g": 9.0}, r"does not solve this problem: dynamics of rate\[5,1\] is off by 0.2"),
+
+
+def test_solution_of_another_problem_is_refused(swung, tmp_path):
+    path = swung.save(tmp_path / "swing")
+    cheap = swing(Collocation(), weight=1e-7).solve().save(tmp_path / "cheap")
+    for file, ocp, words in (
+        (path, swing(MultipleShooting()), "not laid out as"),
+        (path, swing(Collocation(), low=-1.9), r"the lower limit of angle\[0\]"),
+        (path, swing(Collocation(), g=9.0), r"dynamics of rate\[5,1\] is off by 0.2"),
+        (cheap, swing(Collocation(), weight=3e-7), "the objective is"),
     ):
         with pytest.raises(InputError, match=words):
-            Solution.load(path, swing(Collocation(), **changed))
-    cheap = swing(Collocation(), price=1e-7).solve().save(tmp_path / "cheap")
-    with pytest.raises(InputError, match="the objective is"):
-        Solution.load(cheap, swing(Collocation(), price=3e-7))
+            Solution.load(file, ocp)
     early = swing(Collocation())
     early.options["max_iter"] = 1
     program = early.numbers().with_limits("torque", *np.c_[-0.5, 0.5].T)
     stopped = early.solution(program, *solved(early.solver, program, {}))
     again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
     assert (again.success, again.violation().largest) == (False, stopped.violation().largest)
-    other = tmp_path / "other.npz"
-    other.write_text("no archive")
-    with pytest.raises(InputError, match="holds no saved solution"):
-        Saved.read(other)
     with pytest.raises(FileNotFoundError):
         Saved.read(tmp_path / "missing.npz")
+    path.write_text("no archive")
+    with pytest.raises(InputError, match="holds no saved solution"):
+        Saved.read(path)
 
 
 CAPS = {
-    "inside": (MultipleShooting(inner=2), {}), "ends": (MultipleShooting(), {"at": "ends"}),
-    "soft": (MultipleShooting(inner=1), {"soft": 1e3}), "single": (SingleShooting(), {}),
+    "inside": (MultipleShooting(inner=2), {}),
+    "ends": (MultipleShooting(), {"at": "ends"}),
+    "soft": (MultipleShooting(inner=1), {"soft": 1e3}),
+    "single": (SingleShooting(), {}),
     "Radau": (Collocation(2, inner=1), {}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", CAPS)
-def test_multipliers_by_name_are_the_whole_price(kind: str) -> None:
+def test_multipliers_by_name_are_slopes_of_the_objective(kind):
     """Their sum is the slope of the objective by the limit, of a row and of a state."""
     method, more = CAPS[kind]
 
-    def solve(cap: float, fast: float) -> Solution:
-        model = Model("cart")
-        x, v, u = model.state("x"), model.state("v", upper=fast), model.control("u")
-        model.rates(x=v, v=u)
-        ocp = OptimalControl(model, duration=2.0, intervals=8, method=method)
+    def solve(cap, fast):
+        options = {"duration": 2.0, "intervals": 8, "method": method}
+        ocp, x, v, u = double_integrator(v={"upper": fast}, **options)
         ocp.initial(x=0, v=0)
         ocp.path("cap", v + 0.3 * u, upper=cap, **more)
         ocp.minimize("way", integral=u**2, end=40 * (x - 2) ** 2)
         return ocp.solve()
 
-    found, d = solve(1.2, 1.1), 1e-3
-    for name, less, much in (
-        ("cap", (1.2 - d, 1.1), (1.2 + d, 1.1)), ("v", (1.2, 1.1 - d), (1.2, 1.1 + d))
-    ):  # fmt: skip
-        slope = (solve(*much).objective - solve(*less).objective) / (2 * d)
+    found, d, limits = solve(1.2, 1.1), 1e-3, np.array([1.2, 1.1])
+    for name, step in (("cap", [d, 0]), ("v", [0, d])):
+        slope = (solve(*limits + step).objective - solve(*limits - step).objective) / (2 * d)
         assert slope < -0.1
         assert -found.multipliers[name].sum() == pytest.approx(slope, rel=0.02)
 
 
-def test_a_parameter_is_a_number_and_a_free_one_has_slopes() -> None:
-    """min (k − bias)² over the free k, so that dk/dbias = 1."""
+@pytest.mark.parametrize("method", [Collocation(4), SingleShooting(RungeKutta(2))], ids=str)
+def test_free_parameter_is_identified_with_slopes(method):
+    """x' = −k x through x(1) = e^−k for the mean k of two, so that dk/dbias = 1/2 each."""
     model = Model("decay")
-    x, k, bias = model.state("x"), model.parameter("k", 1.0), model.parameter("bias", [1.5, 2.0])
+    x, k, bias = model.state("x"), model.parameter("k", 1.0), model.parameter("bias", [1.5, 1.9])
     model.rates(x=-k * x)
-    ocp = OptimalControl(model, duration=1.0, intervals=5)
+    ocp = OptimalControl(model, duration=1.0, intervals=5, method=method)
     ocp.initial(x=1)
-    ocp.free("k")
-    ocp.minimize("misfit", end=ca.sumsqr(k - bias))
+    ocp.free("k", lower=0, upper=5)  # begins as declared
+    ocp.minimize("misfit", end=(ca.log(x) + (bias[0] + bias[1]) / 2) ** 2)
+    assert ocp.program.unpack(ocp.program.x0)["k"] == 1.0
     found = ocp.solve()
-    assert found["k"] == pytest.approx(1.75)
-    assert found["bias"].tolist() == [1.5, 2.0]
-    assert found.sensitivity("bias")["k"] == pytest.approx([0.5, 0.5])
+    assert found["k"] == pytest.approx(1.7, abs=1e-4)
+    assert found["bias"].tolist() == [1.5, 1.9]
+    assert found.sensitivity("bias")["k"] == pytest.approx([0.5, 0.5], abs=1e-4)
     with pytest.raises(InputError, match="the solver chooses 'k'"):
         found.sensitivity("k")
 
 
-def test_a_copy_leaves_the_first_alone(swung: Solution) -> None:
+def test_copy_leaves_the_first_alone(swung):
     ocp = swing(Collocation())
     other, model = copy.copy(ocp), copy.copy(ocp.model)
     other.minimize("time", end=other.duration)
@@ -456,19 +382,15 @@ def test_a_copy_leaves_the_first_alone(swung: Solution) -> None:
     assert [cost.name for cost in ocp.costs] == ["effort"]
     assert "more" not in ocp.given
     assert copy.deepcopy(swung)["angle"].tolist() == swung["angle"].tolist()
-    model = Model("line")
-    model.rates(x=model.state("x") + model.control("u"))
-    plain = OptimalControl(model, duration=1.0, intervals=2)
-    plain.initial(x=1)
-    plain.minimize("effort", integral=model.symbol("u") ** 2, end=model.symbol("x") ** 2)
+    plain = rest_to_rest(MultipleShooting())
     with ca.global_pickle_context():
         written = pickle.dumps(plain)
     with ca.global_unpickle_context():
         assert pickle.loads(written).solve().objective == plain.solve().objective
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_a_damaged_file_is_an_input_error(swung: Solution, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_file_is_an_input_error(swung, tmp_path, seed):
     draw, path = np.random.default_rng(seed), swung.save(tmp_path / "swing")
     whole = bytearray(path.read_bytes())
     at = int(draw.integers(len(whole)))
