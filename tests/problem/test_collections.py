@@ -1,9 +1,7 @@
-"""Both collections of Schittkowski are what is published of them.
+"""The collections of Schittkowski agree with their publications and with CUTEst.
 
-Numbers of the publications (sizes, f(x0), whether x0 is feasible, x*, f*) and values of CUTEst, all
-in ``data/collections.json``, are held against numbers computed from the formulas as transcribed,
-and against where IPOPT ends from the published start. Formulas that the book gives in another form
-(loops, a distance between profiles) are checked against that form.
+Published sizes, f(x0), x* and f* and values of CUTEst, all in ``data/collections.json``, are
+compared with numbers computed from the files and with IPOPT's ends from the published starts.
 """
 
 from functools import cache
@@ -12,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
-from scipy.optimize import brentq, lsq_linear
+from scipy.optimize import lsq_linear
 from support.cases.nlp import parts
 from support.problems.formulas import FORMULAS
 from support.problems.published import (
@@ -28,8 +26,8 @@ from support.problems.published import (
 from support.problems.verdicts import read
 
 PUBLISHED = {name: {int(k): v for k, v in of.items()} for name, of in read("collections").items()}
-# Where IPOPT from x0 does not end at f*, and what of the published values is another one.
-ELSEWHERE, PRINTED, AT_MINIMIZER = (PUBLISHED[k] for k in ("elsewhere", "printed", "at minimizer"))
+# Ends of IPOPT from x0 that are not f*, and published values of f(x*) that are not f*.
+ELSEWHERE, AT_MINIMIZER = PUBLISHED["elsewhere"], PUBLISHED["at minimizer"]
 EVERY = {entry.number: entry for entry in (*HS, *MORE)}
 MISSING = {82, 94, 115}
 DIFFERENT_IN_CUTEST = {67, 85, 86, 87, 101, 102, 103, 105, 110, 117}
@@ -89,6 +87,8 @@ def test_collections_are_complete() -> None:
     assert all(201 <= entry.number <= 395 for entry in MORE)
     assert (len(EVERY), len(MORE)) == (len(HS) + len(MORE), 185)
     assert hs_problem(13).number == 13
+    late = {entry.number for entry in HS if entry.number > 60}
+    assert late - set(PUBLISHED["cutest"]) == DIFFERENT_IN_CUTEST
 
 
 @pytest.mark.parametrize("folder", ["hs", "more", "systems", "squares", "hopeless"])
@@ -99,9 +99,7 @@ def test_files_agree_with_their_table(folder: str) -> None:
     for name, known in problems.items():
         stem = name.replace("/", "_") + ("E" if "residuals" in known else "")
         if name not in FORMULAS:
-            path = files.pop(stem)
-            path.read_text("ascii")
-            data = read_nl(path)
+            data = read_nl(files.pop(stem))
             assert data["x0"] == known["x0"], name
             size = known.get("residuals", known.get("m", data["g"].numel()))
             assert data["g"].numel() == size, name
@@ -117,10 +115,7 @@ def test_sizes_and_bounds(entry: NLP) -> None:
     assert (nlp["x"].shape, nlp["g"].shape, nlp["f"].shape) == ((n, 1), (m, 1), (1, 1))
     assert len(entry.x0) == len(entry.x_star) == n
     assert [len(nlp[key]) for key in ("lbx", "ubx", "lbg", "ubg")] == [n, n, m, m]
-    assert all(isinstance(bound, float) for key in ("lbx", "ubg") for bound in nlp[key])
     assert (sides(entry)[0] <= sides(entry)[1]).all()
-    assert not ca.is_equal(nlp["x"][0], entry.build()["x"][0])
-    assert entry.number == 58 or f"problem {entry.number}" in entry.source
 
 
 @first
@@ -132,7 +127,7 @@ def test_published_start(entry: NLP) -> None:
         assert entry.number in {67, 85}  # other formulas in CUTEst, see the notes
     if entry.number > 60:
         assert all(np.isfinite(part).all() for part in (gradient, values, normals))
-    if getattr(entry, "feasible", None) is not None:
+    if entry.feasible is not None:
         assert (violation(entry, np.array(entry.x0)) <= 1e-12) == entry.feasible
 
 
@@ -213,18 +208,8 @@ def test_same_functions_as_cutest(number: int) -> None:
     assert np.log1p(np.abs(slacks)).sum() == pytest.approx(slack, rel=1e-7)
 
 
-def test_differences_from_elsewhere_are_noted() -> None:
-    late = {entry.number for entry in HS if entry.number > 60}
-    assert late - set(PUBLISHED["cutest"]) == DIFFERENT_IN_CUTEST
-    assert all(EVERY[number].note for number in (DIFFERENT_IN_CUTEST - {110}) | {108})
-    for number, printed in PRINTED.items():
-        entry = EVERY[number]
-        assert abs(printed - entry.f_star) > 1e-6 * abs(printed)
-        assert f"{abs(printed):.10g}" in entry.note
-
-
 @pytest.mark.parametrize("x", [(1745, 12000, 110), EVERY[67].x_star, (1500, 14000, 90)])
-def test_67_is_the_limit_of_the_loops_of_the_book(x):
+def test_67_is_the_limit_of_loops(x):
     x1, x2, x3 = x
     y2, y4 = 1.6 * x1, 93.0
     for _ in range(200):
@@ -239,45 +224,8 @@ def test_67_is_the_limit_of_the_loops_of_the_book(x):
     assert looked_at(EVERY[67], x)[2][:7] == pytest.approx(loops, rel=1e-10)
 
 
-@pytest.mark.parametrize("x", [(0.5, -0.5), EVERY[88].x_star, (0.4, 0.3, 0.5), (1.0,) * 6])
-def test_88_to_92_measure_a_distance_between_profiles(x):
-    k = np.arange(30)
-    modes = np.array(
-        [brentq(lambda mu: mu * np.sin(mu) - np.cos(mu), j, j + 1.6) for j in np.pi * k]
-    )
-    assert np.allclose(modes * np.tan(modes), 1, rtol=1e-9)
-    times = np.cumsum(np.square(x)[::-1])[::-1]
-    signs = np.array([1.0, *(2.0 * (-1) ** k for k in range(1, len(x)))])
-    decay = np.exp(-np.outer(modes**2, times)) @ signs + (-1) ** len(x)
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    s, weights = (nodes + 1) / 2, weights / 2
-    amplitude = 2 * np.sin(modes) / (modes + np.sin(modes) * np.cos(modes))
-    profile = -(amplitude * decay) @ np.cos(np.outer(modes, s))
-    # The cosines are orthogonal on [0, 1] because their frequencies solve μ tan μ = 1.
-    distance = weights @ (profile - (1 - s**2) / 2) ** 2
-    row = looked_at(EVERY[86 + len(x)], x)[2][0]
-    assert row == pytest.approx(distance, rel=1e-8)
-
-
-def test_89_with_a_last_entry_of_zero_is_88():
-    x = (0.7, -0.3)
-    f, _, values, _ = looked_at(EVERY[88], x)
-    same_f, _, same_values, _ = looked_at(EVERY[89], (*x, 0.0))
-    assert f == pytest.approx(same_f, rel=1e-15)
-    assert values[0] == pytest.approx(same_values[0], rel=1e-12)
-
-
 def test_117_is_the_dual_of_86():
-    assert EVERY[86].f_star == -EVERY[117].f_star
     assert ipopt(EVERY[86])[1] == pytest.approx(-ipopt(EVERY[117])[1], rel=1e-7)
-
-
-def test_112_is_111_in_other_variables():
-    x = np.linspace(-3, -0.5, 10)
-    f, g, *_ = built(EVERY[111])[1](x)
-    same_f, same_g, *_ = built(EVERY[112])[1](np.exp(x))
-    assert float(f) == pytest.approx(float(same_f), rel=1e-13)
-    assert np.allclose(g.full(), same_g.full(), rtol=1e-13)
 
 
 def test_systems_are_the_residuals_of_the_squares():

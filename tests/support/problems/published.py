@@ -148,19 +148,11 @@ def residuals_of(entry: NLP) -> System:
 
     Bounds can only raise the least value, so ``known_norm2`` is given for consistent systems alone.
     """
-    consistent = entry.f_star == 0
-    return System(
-        name=f"{entry.name}E",
-        m=entry.residuals,
-        x0=entry.x0,
-        consistent=consistent,
-        source=entry.source,
-        build=partial(build_system, "more", f"{entry.name}E"),
-        known_norm2=0.0 if consistent else None,
-        starts=(entry.x0,),
-        minimizer=entry.x_star if consistent else None,
-        note="The residuals of a least-squares problem as equations, without its bounds.",
-    )
+    name, consistent = f"{entry.name}E", entry.f_star == 0
+    least = {"known_norm2": 0.0, "minimizer": entry.x_star} if consistent else {}
+    build = partial(build_system, "more", name)
+    known = {"name": name, "m": entry.residuals, "x0": entry.x0, "source": entry.source}
+    return system_of(consistent=consistent, build=build, **known, **least)
 
 
 def system_of(x0: Point, starts: tuple[Point, ...] = (), **known: Any) -> System:
@@ -177,8 +169,3 @@ SYSTEMS = tuple(system_of(**known) for known in collection("systems", build_syst
 def hs_problem(number: int) -> NLP:
     """Return the problem of Hock & Schittkowski with this number."""
     return next(entry for entry in HS if entry.number == number)
-
-
-def system(name: str) -> System:
-    """Return the over-determined system of this name."""
-    return next(entry for entry in SYSTEMS if entry.name == name)
