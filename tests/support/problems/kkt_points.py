@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 from support.problems.verdicts import read, value_of
 
+from casadi_hybrid import Problem, Report, verify
 from casadi_hybrid.verify import Curvature
 
 
@@ -78,3 +79,20 @@ def of_entry(f: str, g: list[str], verdict: str, bounds: Any = None, **known: An
 
 WORDS = ("strong", "weak")
 KNOWN = tuple(of_entry(**entry) for entry in read("points"))
+
+
+def plane(f: Callable[[Any], Any], h: Callable[[Any], Any], n: int = 2) -> Problem:
+    """A problem in n SX variables from two functions of them."""
+    x = ca.SX.sym("x", n)
+    return Problem(x=x, f=f(x), h=h(x))
+
+
+def circle() -> Problem:
+    """min x + y on the circle of radius √2: minimizer (−1, −1), λ = ½; maximizer (1, 1), λ = −½."""
+    return plane(lambda x: x[0] + x[1], lambda x: ca.sumsqr(x) - 2)
+
+
+def judge(known: Known, answer: Any = None, kind: Any = ca.SX, **more: Any) -> Report:
+    """The report on a known point, or on another answer, by default without IPOPT."""
+    arguments = {"ipopt": False} | known.instance | more
+    return verify(known.nlp(kind), known.x if answer is None else answer, **arguments)
