@@ -10,8 +10,9 @@ from unittest.mock import patch
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.nlp import solved
 
-from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid import Problem
 from casadi_hybrid.core.evaluation.forms import Form
 from casadi_hybrid.problem.graph import generate
 from casadi_hybrid.problem.graph.functions import Functions
@@ -149,11 +150,6 @@ def oscillator(stages: int, **options: Any) -> Nlp:
     return {"x": ca.vertcat(*X, *U), "f": f, "g": ca.vertcat(*g)}
 
 
-def bounds(stages: int) -> dict[str, Any]:
-    lbx = np.concatenate([np.full(2 * stages + 2, -0.25), np.full(stages, -1.0)])
-    return {"x0": 0, "lbx": lbx, "ubx": 1, "lbg": 0, "ubg": 0}
-
-
 def sharing(stages: int) -> Nlp:
     x = [ca.SX.sym(f"x{k}", 3) for k in range(stages)]
     return {"x": ca.vertcat(*x), "f": triangles(x), "g": trapezoidal(x)}
@@ -176,16 +172,15 @@ def test_repeated_stages_are_derived_once(nlp: Callable[[int], Nlp]) -> None:
 
 
 def test_solution_is_the_same() -> None:
+    bounds = {"lbx": np.repeat([-0.25, -1.0], [82, 40]), "ubx": 1, "lbg": 0, "ubg": 0}
     with patch.multiple(generate, LARGE=inf, LARGE_DERIVATIVES=inf):
-        other = nlpsol("other", "hybrid", oscillator(40))
-        theirs = other(**bounds(40))
-    solver = nlpsol("solver", "hybrid", oscillator(40))
-    mine = solver(**bounds(40))
+        other = solved(oscillator(40), **bounds)
+    solver = solved(oscillator(40), **bounds)
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] == other.stats()["iter_count"]
-    np.testing.assert_allclose(np.array(mine["x"]), np.array(theirs["x"]), atol=1e-7)
-    again = pickle.loads(pickle.dumps(solver))
-    assert np.array_equal(np.array(again(**bounds(40))["x"]), np.array(mine["x"]))
+    np.testing.assert_allclose(solver.result.x, other.result.x, atol=1e-7)
+    again = pickle.loads(pickle.dumps(solver))(**bounds)
+    assert np.array_equal(again["x"].full().ravel(), solver.result.x)
 
 
 def test_single_chains_are_left_to_casadi() -> None:

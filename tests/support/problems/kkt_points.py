@@ -13,17 +13,10 @@ from casadi_hybrid.verify import Curvature
 
 @dataclass(frozen=True)
 class Known:
-    """min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, a KKT point of it and what the point is.
+    """A KKT point of a program in x and p with f, g and finite ``bounds``.
 
-    Attributes:
-        name: for the test's id.
-        f, g: formulas of x (and p where there are parameters).
-        x, lam_x, lam_g: the point; multipliers None where they are not unique.
-        verdict: the second-order verdict.
-        inertia: of the Hessian of L on the kernel of the binding rows.
-        strong, weak: names of the active inequalities.
-        bounds: those that are not infinite.
-        p: parameter values.
+    ``inertia`` is that of the Hessian of L on the kernel of the binding rows; strong and weak name
+    the active inequalities. Multipliers that are not unique are None.
     """
 
     name: str

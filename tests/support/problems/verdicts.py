@@ -42,20 +42,15 @@ NAMES = vars(ca) | {
 
 @dataclass(frozen=True)
 class Case:
-    """A problem and what is known of it.
+    """A problem of CasADi, the arguments of its call, and known facts.
 
     Attributes:
-        nlp, call: CasADi's problem and the arguments of the call.
-        f_star: objective values at its KKT points; any of them is right.
-        x_star: the only KKT point, or where the returned point has to be; None where that is open.
-        near: how close x has to come; sqrt(1e-6) where the violation or slope is quadratic there.
-        solved: whether a point within tolerance of the KKT conditions exists at all.
-        least: values ‖v‖₂ may have at a stationary point v of the (weighted) violation; empty
-            where that is not known in closed form.
-        weights: of the rows in v. A row whose gradient exceeds 100 at the start is scaled to 100
-            by the solver, which its documentation says.
-        ray: (point, direction): point + t·direction is feasible and f falls without bound for
-            t → ∞. None where only a curve has that.
+        f_star, x_star: objective values at KKT points, and the point to return, if it is unique.
+        near: largest distance of x; sqrt(1e-6) where the violation or slope is quadratic there.
+        solved: a point within tolerance of the KKT conditions exists.
+        least: possible ‖v‖₂ at stationary points of the violation v, if known in closed form.
+        weights: of the rows in v; the solver scales rows of a gradient above 100 at the start.
+        ray: point and direction of a feasible ray on which f falls without bound, if there is one.
     """
 
     nlp: dict[str, Any]
