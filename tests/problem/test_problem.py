@@ -53,14 +53,14 @@ def test_rows_come_in_many_forms(kind: Any) -> None:
 
 
 def test_problems_cannot_be_changed() -> None:
-    problem, start = stacked(ca.SX), np.zeros(2)
+    start = np.zeros(2)
+    problem = make(g=x, x0=start, lbx=start)
+    start[:] = 5.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.f = x[0]
     for vector in (problem.lbg, problem.x0, problem.bounds.ubg, problem.bounds.lbx):
         assert not vector.flags.writeable
-    problem = make(x0=start, lbx=start)
-    start[:] = 5.0
-    assert not problem.numbers().x0.any()
+    assert not problem.x0.any()
     assert not problem.bounds.lbx.any()
 
 
@@ -191,7 +191,6 @@ def test_equal_bounds_make_equations(value: float) -> None:
     by_h = make(f=ca.sumsqr(x), h=x - value)
     by_g = make(f=ca.sumsqr(x), h=None, g=x, lbg=value, ubg=value)
     ours, theirs = (Solver(made, "closed-form").solve(value + 0.5) for made in (by_h, by_g))
-    assert ours.stop is theirs.stop
     assert ours.x == pytest.approx(theirs.x, abs=1e-12)
     assert ours.lam_g == pytest.approx(theirs.lam_g, abs=1e-12)
     assert ours.g + value == pytest.approx(theirs.g, abs=1e-12)
@@ -242,13 +241,8 @@ def test_equations_precede_bounded_rows(kind: Any) -> None:
     slope = problem.parameter_gradient(POINT[0], lam, POINT[1]).full().ravel()
     expected = [13 + lam[4] * 2 + lam[5] * 3, -lam[0], 0.5 - lam[1]]
     assert slope == pytest.approx(expected)
-    # Defaults by block and as triples.
     assert problem.lbg.tolist() == [0, -1, -2, -inf]
     assert problem.ubg.tolist() == [5, inf, inf, 2]
-    assert problem.bounds.lbg.tolist() == [0, 0, 0, 0, -1, -2, -inf]
-    assert problem.bounds.ubg.tolist() == [0, 0, 0, 5, inf, inf, 2]
-    assert problem.bounds.lbx.tolist() == [-inf] * 3
-    assert problem.bounds.ubx.tolist() == [9, 9, inf]
 
 
 def test_rows_need_no_names() -> None:
@@ -259,29 +253,39 @@ def test_rows_need_no_names() -> None:
     assert make(g=x[0], constraint_names=["a", "b", "c"]).constraint_names == ("a", "b", "c")
 
 
-def test_solves_may_replace_default_numbers() -> None:
+DEFAULTS = {
+    "x0": [0, 0, 7],
+    "p": [1, 2, 3],
+    "lam_x0": [0, 0, 0],
+    "lam_g0": [0, 0, 4, 0, 5, 6, 0],
+    "lbx": [-inf] * 3,
+    "ubx": [9, 9, inf],
+    "lbg": [0, 0, 0, 0, -1, -2, -inf],
+    "ubg": [0, 0, 0, 5, inf, inf, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes"),
+    [
+        ({}, {}),
+        ({"x0": {"q": [1, 2]}, "p": 8}, {"x0": [1, 2, 7], "p": [8, 8, 8]}),
+        ({"p": {"b": [0, 0]}}, {"p": [1, 0, 0]}),
+        ({"lbx": {"u": -1}, "ubx": 4}, {"lbx": [-inf, -inf, -1], "ubx": [4, 4, 4]}),
+        ({"ubx": {"u": ca.DM(3)}}, {"ubx": [9, 9, 3]}),
+        ({"lbg": -inf}, {"lbg": [0, 0, 0, *[-inf] * 4]}),
+        ({"lbg": {"speed": 1}}, {"lbg": [0, 0, 0, 1, -1, -2, -inf]}),
+        ({"ubg": [5, 6, 7, 8]}, {"ubg": [0, 0, 0, 5, 6, 7, 8]}),
+        ({"lam_x0": 1}, {"lam_x0": [1, 1, 1]}),
+        ({"lam_g0": {"speed": 9}}, {"lam_g0": [0, 0, 4, 9, 5, 6, 0]}),
+    ],
+)
+def test_arguments_replace_default_numbers(arguments: Any, changes: Any) -> None:
     problem = stacked(ca.SX)
-    numbers = problem.numbers()
-    assert numbers.bounds is problem.bounds
-    assert numbers.x0.tolist() == [0, 0, 7]
-    assert numbers.p.tolist() == [1, 2, 3]
-    assert numbers.lam_x0.tolist() == [0, 0, 0]
-    assert numbers.lam_g0.tolist() == [0, 0, 4, 0, 5, 6, 0]
-    numbers.x0[:] = 1.0  # its own copy
-    bounds = {"lbx": {"u": -1}, "ubx": 4, "lbg": {"speed": 1}, "ubg": [5, 6, 7, 8]}
-    multipliers = {"lam_x0": 1, "lam_g0": {"speed": 9}}
-    numbers = problem.numbers(x0={"q": [1, 2]}, p=8, **bounds, **multipliers)
-    assert numbers.x0.tolist() == [1, 2, 7]
-    assert numbers.p.tolist() == [8, 8, 8]
-    assert numbers.bounds.lbx.tolist() == [-inf, -inf, -1]
-    assert numbers.bounds.ubx.tolist() == [4, 4, 4]
-    assert numbers.bounds.lbg.tolist() == [0, 0, 0, 1, -1, -2, -inf]
-    assert numbers.bounds.ubg.tolist() == [0, 0, 0, 5, 6, 7, 8]
-    assert numbers.lam_x0.tolist() == [1, 1, 1]
-    assert numbers.lam_g0.tolist() == [0, 0, 4, 9, 5, 6, 0]
-    assert problem.numbers(p={"b": [0, 0]}).p.tolist() == [1, 0, 0]
-    assert problem.numbers(lbg=-inf).bounds.lbg.tolist() == [0, 0, 0, *[-inf] * 4]
-    assert problem.numbers(ubx={"u": ca.DM(3)}).bounds.ubx.tolist() == [9, 9, 3]
+    problem.numbers().x0[:] = 1.0  # its own copy
+    numbers = problem.numbers(**arguments)
+    for name, values in (DEFAULTS | changes).items():
+        assert getattr(numbers.bounds if "b" in name else numbers, name).tolist() == values, name
 
 
 @pytest.mark.parametrize(
@@ -377,20 +381,9 @@ def test_from_nlp_reads_the_dictionary(kind: Any) -> None:
     assert numbers.p.tolist() == [4, 5]
 
 
-def test_problem_solves_like_its_dictionary() -> None:
-    nlp = {"x": x, "p": y, "f": ca.sumsqr(x - y), "g": x[0] * x[1]}
-    problem = Problem.from_nlp(nlp, lbg=-inf, ubg=1, lbx=0, ubx=3)
-    numbers: dict[str, Any] = {"x0": 1, "p": [2, 2]}
-    ours = nlpsol("f", "hybrid", problem)(**numbers)
-    theirs = nlpsol("s", "hybrid", nlp)(**numbers, ubg=1, lbx=0, ubx=3)
-    assert (ours["x"].full() == theirs["x"].full()).all()
-    assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
-
-
 def test_renamed_copy_keeps_everything_else() -> None:
     problem = stacked(ca.MX)
     other = dataclasses.replace(problem, name="other")
-    assert (other.name, other.n, other.m) == ("other", problem.n, problem.m)
+    assert other.name == "other"
     assert other.constraint_names == problem.constraint_names
-    assert (other.bounds.ubg == problem.bounds.ubg).all()
-    assert other.x0.tolist() == [0, 0, 7]
+    assert other.bounds.ubg.tolist() == problem.bounds.ubg.tolist()

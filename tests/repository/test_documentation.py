@@ -1,5 +1,9 @@
-"""Code on the pages runs, and prints the text below it."""
+"""Code on the pages and in docstrings runs, and prints the text below it."""
 
+import doctest
+import importlib
+import inspect
+import pkgutil
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +12,8 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.pages import PAGES, blocks, python_of, table
+
+import casadi_hybrid
 
 WITH_PYTHON = [page for page in PAGES if python_of(page)]
 # Run below, in test_scenarios, or in tests of the control package.
@@ -125,3 +131,21 @@ def test_lines_beside_formulas_run(monkeypatch, tmp_path):
         else:
             assert getattr(value, "success", True), line
     assert list((tmp_path / "c").glob("*_control.h"))
+
+
+class Finder(doctest.DocTestFinder):
+    """Finds the examples of decorated functions too."""
+
+    def _from_module(self, module: Any, thing: Any) -> bool:
+        return super()._from_module(module, inspect.unwrap(thing))
+
+
+def test_examples_of_docstrings_run():
+    runner = doctest.DocTestRunner()
+    for module in pkgutil.walk_packages(casadi_hybrid.__path__, "casadi_hybrid."):
+        if not module.name.endswith("__main__"):
+            for test in Finder(exclude_empty=True).find(importlib.import_module(module.name)):
+                runner.run(test)
+    results = runner.summarize(verbose=False)
+    assert results.attempted
+    assert not results.failed

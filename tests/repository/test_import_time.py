@@ -7,8 +7,6 @@ import sys
 import pytest
 from support.cases.watched import ended
 
-from casadi_hybrid.utils.late import LateModule
-
 HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distributed")
 PAPER = "casadi_hybrid.paper."
 SELDOM = (
@@ -160,13 +158,3 @@ from casadi_hybrid.verify import Report, verify
 assert casadi_hybrid.verify is verify and casadi_hybrid.Report is Report
 """
     assert "casadi_hybrid.verify.judging" in loaded_after(script)
-
-
-def test_late_module_is_the_module():
-    late = LateModule("json.decoder")
-    assert late.JSONDecoder is json.JSONDecoder
-    assert "JSONDecoder" in vars(late)
-    with pytest.raises(AttributeError, match="nothing"):
-        late.nothing  # noqa: B018
-    with pytest.raises(ModuleNotFoundError):
-        LateModule("casadi_hybrid.nowhere").anything  # noqa: B018
