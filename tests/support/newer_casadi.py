@@ -2,6 +2,7 @@
 
 from casadi_hybrid.problem.graph.directions import BEFORE_3_8
 
+_OPTIONS = "the options of this solver are those of CasADi 3.8"
 NEEDS_3_8 = {
     "test_interrupt_of_a_model_stops_the_solve": "CasADi 3.7 loses an interrupt of its callbacks",
     "test_an_interrupt_inside_a_function_ends_the_batch":
@@ -19,7 +20,7 @@ NEEDS_3_8 = {
     "test_where_ipopt_ends[HS55]": "the IPOPT of that wheel ends elsewhere",
     "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
-    "test_point_and_multipliers_are_those_of_ipopt": "CasADi 3.7 has other options of solvers",
+    "test_point_and_multipliers_are_those_of_ipopt": _OPTIONS,
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""
 

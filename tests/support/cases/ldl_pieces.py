@@ -17,9 +17,19 @@ Problem = tuple[np.ndarray, np.ndarray, np.ndarray, float]
 
 
 class LdlKernel:
-    """A factorization of K of a layout by the functions of ``c/ldl.h``.
+    """A kernel whose numbers are those of the functions of ``c/ldl.h``.
 
-    Without ``tables`` the analysis is made for the first A that is factored.
+    Args:
+        layout: of K.
+        library: with the functions of ``c/ldl.h``, declared.
+        tables: the analysis; by default made for the first A that is factored.
+        threads: of a factorization.
+
+    Attributes:
+        negative: negative eigenvalues of the last factored K.
+        singular: whether it was singular to rounding.
+        found: all that the factorization found.
+        residual: of the last solution, relative to its right-hand side.
     """
 
     def __init__(
@@ -62,8 +72,10 @@ class LdlKernel:
 
     def refactor(self) -> None:
         """Factor the values that are there."""
-        arrays = address(self._pivots), address(self._room)
-        self._library.hybrid_ldl_factor(*self._given, *arrays, self._at_once, ct.byref(self.found))
+        self._library.hybrid_ldl_factor(
+            *self._given, address(self._pivots), address(self._room), self._at_once,
+            ct.byref(self.found),
+        )  # fmt: skip
         self.negative = self.found.negative
         self.singular = bool(self.found.singular)
 
@@ -71,8 +83,14 @@ class LdlKernel:
         """Solve K x = b with iterative refinement."""
         b = np.ascontiguousarray(b, dtype=np.float64)
         x = np.empty(self._layout.size)
-        arrays = (address(one) for one in (self._pivots, b, x, self._room))
-        self.residual = self._library.hybrid_ldl_solve(*self._given, *arrays, REFINEMENTS)
+        self.residual = self._library.hybrid_ldl_solve(
+            *self._given,
+            address(self._pivots),
+            address(b),
+            address(x),
+            address(self._room),
+            REFINEMENTS,
+        )
         return x
 
 
@@ -148,8 +166,10 @@ class Fixed:
         self.found = C.hybrid_inertia()
         self._factor = np.empty(max(1, self.tables.factor))
         self._room = np.empty(max(1, 2 * K.size))
-        arrays = (one.ctypes.data for one in (self._values_of_K, self._factor, self._room))
-        library.hybrid_fixed_factor(ct.byref(self.tables), *arrays, ct.byref(self.found))
+        library.hybrid_fixed_factor(
+            ct.byref(self.tables), self._values_of_K.ctypes.data, self._factor.ctypes.data,
+            self._room.ctypes.data, ct.byref(self.found),
+        )  # fmt: skip
 
     @staticmethod
     def _values(problem: Problem, K: Layout) -> np.ndarray:
@@ -157,6 +177,8 @@ class Fixed:
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         x = np.array(b)
-        arrays = (one.ctypes.data for one in (self._factor, x, self._room))
-        self._library.hybrid_fixed_solve(ct.byref(self.tables), *arrays)
+        self._library.hybrid_fixed_solve(
+            ct.byref(self.tables), self._factor.ctypes.data, x.ctypes.data,
+            self._room.ctypes.data,
+        )  # fmt: skip
         return x
