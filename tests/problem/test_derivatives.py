@@ -18,7 +18,6 @@ from casadi_hybrid import (
     solution_sensitivity,
     verify,
 )
-from casadi_hybrid.solver.options.foreign import OptionWarning
 
 X, P = ca.SX.sym("x", 2), ca.SX.sym("p")
 F = (1 - X[0]) ** 2 + 100 * (X[1] - X[0] ** 2) ** 2
@@ -218,8 +217,6 @@ def test_ipopt_option_chooses_limited_memory() -> None:
     result = solved(ipopt={"hessian_approximation": "limited-memory"})
     assert result.hessian == "limited-memory"
     assert result.success
-    with pytest.warns(OptionWarning, match="limited_memory_max_history"):
-        solved(ipopt={"limited_memory_max_history": 3})
 
 
 def test_casadi_options_ask_for_differences(exact: Any) -> None:

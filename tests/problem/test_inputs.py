@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casadi_hybrid import METHODS, InputError, Problem, Solver, nlpsol
-from casadi_hybrid.control import Model, OptimalControl
+from casadi_hybrid.control import Model
 from casadi_hybrid.paper.rules import FixedMetric, TargetCurvature
 from casadi_hybrid.utils.inputs import as_matrix, as_vector
 
@@ -172,10 +172,5 @@ def test_lists_are_not_repeated() -> None:
     assert Solver(Problem.from_nlp(nlp)).solve([0, 0], p=1).x.tolist() == pytest.approx([1, 1])
     for one in (1, [1], (1.0,), np.ones(1)):
         assert nlpsol("s", "hybrid", nlp)(p=one)["x"].full().ravel() == pytest.approx([1, 1])
-    model = Model("m")
-    model.rates(y=model.state("y") + ca.sum1(model.parameter("both", [1.0, 2.0])))
-    ocp = OptimalControl(model, duration=1.0, intervals=2)
-    with pytest.raises(InputError, match="'both' is a list of 1"):
-        ocp.solve(both=[1.0])
     with pytest.raises(InputError, match="'z' is a list of 1"):
-        model.state("z", 2, lower=[1.0])
+        Model("m").state("z", 2, lower=[1.0])

