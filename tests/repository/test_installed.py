@@ -192,38 +192,41 @@ assert names == ["hybrid"] and len(cores) == 4 and len(set(map(id, cores))) == 1
     assert done.returncode == 0, done.stderr
 
 
-def rows_of(text: str) -> dict[str, str]:
-    return dict(line.split(maxsplit=1) for line in text.splitlines() if "  " in line)
+@pytest.fixture
+def found_by_doctor(capsys):
+    def run():
+        assert main(["doctor", "--json"]) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["broken"] == []
+        return report["found"]
+
+    return run
 
 
-def test_doctor_reports_engine_and_parts(tmp_path, monkeypatch, capsys):
+def test_doctor_reports_engine_and_parts(tmp_path, monkeypatch, found_by_doctor):
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
-    assert main(["doctor"]) == 0
-    rows = rows_of(capsys.readouterr().out)
+    rows = found_by_doctor()
     if platform.machine() == "x86_64" and features():
         assert ("x86-64-v3" in rows["engine"]) == (features() >= V3)
     assert rows["self-test"] == "passed"
     assert rows["casadi"] == ca.CasadiMeta.version()
-    assert rows["cache"].startswith(str(tmp_path / "cache"))
     for part in ("export", "compiled functions", "verification", "IPOPT", "figures"):
         assert part in rows["available"]
+    assert rows["cache"].startswith(str(tmp_path / "cache"))
     (tmp_path / "cache").chmod(0o777)
-    assert main(["doctor"]) == 0
-    assert "0777" in rows_of(capsys.readouterr().out)["cache"]
+    assert "0777" in found_by_doctor()["cache"]
 
 
-def test_doctor_names_missing_parts(monkeypatch, capsys):
+def test_doctor_names_missing_parts(monkeypatch, found_by_doctor):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr(compilers, "WHEEL", "casadi_hybrid_no_such_wheel")
     monkeypatch.setattr(doctor, "has_feral", lambda: False)
     monkeypatch.setattr(ca, "has_nlpsol", lambda name: name != "ipopt")
-    assert main(["doctor", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["broken"] == []
-    assert report["found"]["compiler"] == "none"
+    rows = found_by_doctor()
+    assert rows["compiler"] == "none"
     for part in ("compile=True", "casadi_hybrid[compiler]", "verification", "IPOPT"):
-        assert part in report["found"]["not available"]
+        assert part in rows["not available"]
 
 
 def test_doctor_tests_core(capsys, monkeypatch):

@@ -109,22 +109,6 @@ def tank(x, u):
     return [1 - c - reaction, heat, u[0]]
 
 
-def parked(x, u):
-    _, _, heading, steering, v = x
-    turn = v * np.tan(steering) / 2.7
-    return [v * np.cos(heading), v * np.sin(heading), turn, u[0], u[1]]
-
-
-def along_road(x, u):
-    _, heading, steering, v = x
-    in_time = [v * np.sin(heading), v * np.tan(steering) / 2.7, u[0], u[1]]
-    return np.array(in_time) / (v * np.cos(heading))
-
-
-def swing(x, u):
-    return [x[1], (u[0] - 0.02 * x[1] - 9.81 * 0.5 * np.sin(x[0])) / 0.25]
-
-
 def levels(x, u):
     flow = 5e-5 * np.sqrt(2 * 9.81 * x)
     lost = 3e-6 * np.sqrt(2 * 9.81 * x[1])
@@ -138,19 +122,16 @@ MODELS = {
     "mpc_quadrotor": ("vehicle", (0.65, 0.012, 0.2), [], quadrotor),
     "reactor": ("stirred_tank", (), [], tank),
     "robust_reactor": ("stirred_tank", (), [1, 1], tank),
-    "parking": (None, (), [], parked),
-    "lane_change": (None, (), [], along_road),
-    "pendulum": (None, (), [], swing),
     "tank_estimation": ("tanks", (), [3.0], levels),
 }
-"""The function that makes the model, if any, its arguments, parameters, and the equations."""
+"""The function that makes the model, its arguments, parameters, and the equations."""
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model_obeys_its_equations(name):
     plant, arguments, p, law = MODELS[name]
     scenario = contents(name)
-    model = scenario[plant](*arguments) if plant else scenario["problem"]().model
+    model = scenario[plant](*arguments)
     rng = np.random.default_rng(0)
     sizes = [
         sum(signal.size for signal in model.signals[kind].values()) for kind in ("state", "control")

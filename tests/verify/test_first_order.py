@@ -171,18 +171,16 @@ def test_huge_multipliers_prove_nothing(d, bounds):
 
 
 def test_scaled_residuals_forgive_units():
-    def hyperbola(unit, x, **more):
-        v = ca.SX.sym("v", 2)
-        nlp = {"x": v, "f": unit * (v[0] + v[1]), "g": unit * v[0] * v[1]}
-        return verify(nlp, x, lbg=unit, ipopt=False, **more)
-
-    x = [1 + 1e-9, 1]
-    assert hyperbola(1, x).accepted
-    assert not hyperbola(1e6, x).accepted
-    assert hyperbola(1e6, x, scaled=True).accepted
-    assert not hyperbola(1e6, [1.01, 1 / 1.01], scaled=True).accepted
-    # A violation of 1e-4 between numbers of size 1e6 is rounding of the problem's data.
     v = ca.SX.sym("v", 2)
+    for unit, x, scaled, accepted in (
+        (1, [1 + 1e-9, 1], False, True),
+        (1e6, [1 + 1e-9, 1], False, False),
+        (1e6, [1 + 1e-9, 1], True, True),
+        (1e6, [1.01, 1 / 1.01], True, False),
+    ):
+        nlp = {"x": v, "f": unit * (v[0] + v[1]), "g": unit * v[0] * v[1]}
+        assert verify(nlp, x, lbg=unit, ipopt=False, scaled=scaled).accepted is accepted
+    # A violation of 1e-4 between numbers of size 1e6 is rounding of the problem's data.
     nlp = {"x": v, "f": v[0], "g": v[0] - v[1]}
     far = {"lbx": [-INF, 1e6], "lbg": 0, "ipopt": False}
     report = verify(nlp, [1e6 - 1e-4, 1e6], scaled=True, **far)

@@ -3,9 +3,8 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -23,12 +22,8 @@ ROW_AT_ITS_BOUND = next(known for known in KNOWN if known.name == "a row at its 
 WITH_PARAMETER = next(known for known in KNOWN if known.name == "a parameter")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem with a start, its minimizer where it is known, and the expected verdict there.
-
-    ``close`` is how well a point with tiny residuals is determined.
-    """
+class Case(NamedTuple):
+    """A problem with a start and its minimizer, which tiny residuals determine within ``close``."""
 
     problem: Problem
     x0: Sequence[float]
@@ -37,9 +32,6 @@ class Case:
     p: Sequence[float] = ()
     close: float = 1e-6
 
-    def __str__(self) -> str:
-        return self.problem.name
-
 
 def of_entry(name: str, n: int, f: str, h: Any, verdict: str, **known: Any) -> Case:
     """A line of ``data/equations.json``."""
@@ -47,12 +39,11 @@ def of_entry(name: str, n: int, f: str, h: Any, verdict: str, **known: Any) -> C
     x = ca.vertcat(*(kind.sym("x", size) for size in known.pop("parts", [n])))
     p = kind.sym("p", len(known.get("p", ())))
     known.pop("note", None)
-    named = h if isinstance(h, dict) else dict(enumerate(h))
-    rows = {key: value_of(row, x=x, p=p) for key, row in named.items()}
-    problem = Problem(
-        x=x, f=value_of(f, x=x, p=p), h=rows if named is h else ca.vertcat(*rows.values()),
-        name=name, **({"p": p} if p.numel() else {}),
-    )  # fmt: skip
+    if isinstance(h, dict):
+        rows = {key: value_of(row, x=x, p=p) for key, row in h.items()}
+    else:
+        rows = ca.vertcat(*value_of(h, x=x, p=p))
+    problem = Problem(x=x, f=value_of(f, x=x, p=p), h=rows, p=p, name=name)
     if "solution" in known:
         known["solution"] = value_of(known["solution"])
     return Case(problem, verdict=Curvature[verdict], **known)
@@ -73,7 +64,11 @@ CASES = [
 DEFINITE = [c for c in CASES if c.solution is not None and c.verdict is not Curvature.DEGENERATE]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def name_of(case: Case) -> str:
+    return case.problem.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_solutions_of_ipopt_are_accepted(case: Case):
     run = run_ipopt(case.problem, np.array(case.x0, dtype=float), np.array(case.p))
     report = verify(case.problem, {"x": run.x, "lam_g": run.multipliers}, p=case.p, x0=case.x0)
@@ -84,7 +79,7 @@ def test_solutions_of_ipopt_are_accepted(case: Case):
         assert np.abs(report.x - case.solution).max() < case.close
 
 
-@pytest.mark.parametrize("case", DEFINITE, ids=str)
+@pytest.mark.parametrize("case", DEFINITE, ids=name_of)
 def test_known_solutions_are_accepted(case: Case):
     report = verify(case.problem, case.solution, p=case.p, x0=case.x0)
     assert report.accepted, report.reasons
