@@ -131,19 +131,18 @@ def test_unsafe_cache_stays_empty(compiler, folder, monkeypatch, change, why):
 def test_sudo_makes_no_folder_at_home(home, monkeypatch):
     """With the HOME of another user the superuser's folder would lock that user out."""
     home.mkdir()
-    real = Path.stat
+    stat = Path.stat
 
-    def stat(path, **options):
-        fields = list(real(path, **options))
-        fields[4] = 12345
-        return os.stat_result(fields)
+    def foreign(path, **options):
+        mode, inode, device, links, _, *others = stat(path, **options)
+        return os.stat_result([mode, inode, device, links, 12345, *others])
 
-    monkeypatch.setattr(Path, "stat", stat)
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    folder, why = cache.own_folder()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", foreign)
+        patch.setattr(os, "geteuid", lambda: 0)
+        folder, why = cache.own_folder()
     assert folder is None
-    assert "belongs to another user" in why
-    monkeypatch.undo()
+    assert "another user" in why
     assert list(home.iterdir()) == []
 
 
@@ -212,7 +211,7 @@ def test_cache_folder_follows_the_environment(home, monkeypatch):
 def test_unused_entries_are_removed(compiler, folder):
     old = build.library(answer())
     for name in (".work-old", ".work-young", old.stem[:-1] + "0", "mine"):  # and of an older layout
-        (folder / name).mkdir(exist_ok=True)
+        (folder / name).mkdir()
     long_ago = time.time() - 100 * 86400
     for path in folder.iterdir():
         if path.name != ".work-young":
@@ -221,44 +220,40 @@ def test_unused_entries_are_removed(compiler, folder):
     assert {*folder.iterdir()} == {folder / ".work-young", folder / "mine", new}
 
 
-# The whole package would take a second to import.
 PROCESS = """
-import sys, time, types
-from pathlib import Path
-sys.modules["casadi_hybrid"] = package = types.ModuleType("casadi_hybrid")
-folder, start, *package.__path__ = map(Path, sys.argv[1:])
-package.__path__ = [str(path) for path in package.__path__]
+import sys
 from casadi_hybrid.problem.building.build import Sources, library, load
-print("ready", flush=True)
-while not start.exists():
-    time.sleep(0.001)
 sources = Sources("answer", {"answer.c": "int answer(void) { return 42; }"})
-print(load(sources).answer(), library(sources).is_relative_to(folder), flush=True)
+print("ready", flush=True)
+sys.stdin.readline()
+print(load(sources).answer(), library(sources).parent, flush=True)
 """
 
 
-def processes(number, folder, start, **variables):
-    """Python processes that build the same library as soon as ``start`` exists."""
-    command = [sys.executable, "-c", PROCESS, str(folder), str(start)]
-    command.append(str(Path(build.__file__).parents[2]))
-    environment = {**os.environ, **variables}
-    started = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(number)
-    ]
-    for process in started:
-        assert process.stdout.readline() == "ready\n"
-    start.touch()
-    return started
+@pytest.fixture
+def process():
+    """Start Python processes that build the same library when they read a line."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+
+    def start(**variables):
+        command, environment = [sys.executable, "-c", PROCESS], os.environ | variables
+        started = subprocess.Popen(command, env=environment, **pipes)
+        assert started.stdout.readline() == "ready\n"
+        return started
+
+    return start
 
 
-def test_two_processes_build_at_once(compiler, folder, tmp_path):
-    started = processes(2, folder, tmp_path / "start")
-    assert [process.communicate()[0] for process in started] == ["42 True\n"] * 2
+def test_two_processes_build_at_once(compiler, folder, process):
+    started = [process(), process()]
+    for each in started:
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    assert [each.communicate()[0] for each in started] == [f"42 {folder}\n"] * 2
     assert [path.suffix for path in folder.iterdir()] == [suffix()]
 
 
-def test_killed_build_leaves_no_library(compiler, folder, tmp_path):
+def test_killed_build_leaves_no_library(compiler, folder, tmp_path, process):
     """Its compiler has written half of a library by then."""
     slow = script(
         tmp_path / "slow",
@@ -266,11 +261,13 @@ def test_killed_build_leaves_no_library(compiler, folder, tmp_path):
         "for file in answer.*; do case $file in *.c) ;; *) head -c 900 $file > half; "
         f"mv half $file;; esac; done; touch {tmp_path}/half; sleep 60;; esac",
     )
-    (process,) = processes(1, folder, tmp_path / "start", CC=slow)
+    started = process(CC=slow)
+    started.stdin.write("go\n")
+    started.stdin.flush()
     while not (tmp_path / "half").exists():
         time.sleep(0.01)
-    process.kill()
-    process.communicate()
+    started.kill()
+    started.communicate()
     assert all(path.name.startswith(".") for path in folder.iterdir())
     assert load(answer()).answer() == 42
 
