@@ -15,7 +15,6 @@ from support.cases.nlp import solved
 from casadi_hybrid import Problem
 from casadi_hybrid.core.evaluation.forms import Form
 from casadi_hybrid.problem.graph import generate
-from casadi_hybrid.problem.graph.functions import Functions
 
 N = 26
 Nlp = dict[str, Any]
@@ -85,33 +84,12 @@ def stated(kind: Any) -> dict[str, Nlp]:
 STATED = {kind: stated(kind) for kind in (ca.SX, ca.MX)}
 
 
-def of_the_whole(nlp: Nlp) -> Problem:
-    """The problem with the derivatives that CasADi takes."""
-    with patch.multiple(generate, LARGE=inf, LARGE_DERIVATIVES=inf):
+def stated_from(smallest: float, nlp: Nlp) -> Problem:
+    """The problem, whose derivatives are made of elements from this size on."""
+    with patch.multiple(generate, LARGE=smallest, LARGE_DERIVATIVES=smallest):
         problem = Problem.from_nlp(nlp)
-        assert problem.functions.assemblies is None
+        assert (problem.functions.assemblies is None) == (smallest == inf)
     return problem
-
-
-def by_elements(nlp: Nlp) -> Problem:
-    with patch.multiple(generate, LARGE=0, LARGE_DERIVATIVES=0):
-        problem = Problem.from_nlp(nlp)
-        assert problem.functions.assemblies is not None
-    return problem
-
-
-def point(problem: Problem) -> list[np.ndarray]:
-    """Random x, λ and p."""
-    draws = np.random.default_rng(0)
-    return [draws.uniform(-1.5, 1.5, size) for size in (problem.n, problem.m, problem.n_p)]
-
-
-def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
-    """All nonzeros of first and curvature at that point."""
-    x, lam, p = point(problem)
-    second = functions.with_hessian("curvature")
-    outputs = [*functions.first(x, p), second(x, lam, p)]
-    return [np.array(output.nonzeros()) for output in outputs]
 
 
 @pytest.mark.parametrize(
@@ -119,19 +97,25 @@ def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
     [*((ca.SX, how) for how in STATED[ca.SX]), (ca.MX, "free time"), (ca.MX, "parameters")],
 )
 def test_element_derivatives_are_those_of_casadi(kind: Any, how: str) -> None:
-    nlp = STATED[kind][how]
-    whole, made = of_the_whole(nlp), by_elements(nlp)
+    whole, made = (stated_from(smallest, STATED[kind][how]) for smallest in (inf, 0))
     a, b = whole.functions, made.functions
     assert b.patterns == a.patterns
     assert b.residual.sparsity_out(0) == a.residual.sparsity_out(0)
-    *first, hessian = evaluated(b, made)
-    for mine, theirs in zip([*first, hessian], evaluated(a, whole), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
+    draws = np.random.default_rng(0)
+    x, lam, p = (draws.uniform(-1.5, 1.5, size) for size in (made.n, made.m, made.n_p))
+    theirs, ours = (
+        [
+            np.array(output.nonzeros())
+            for output in (*of.first(x, p), of.with_hessian("curvature")(x, lam, p))
+        ]
+        for of in (a, b)
+    )
+    for expected, values in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-13)
     assert (made.linear, made.feasibility) == (whole.linear, whole.feasibility)
     lists = Form(b.first, b.with_hessian("curvature"), b.assemblies)
-    x, lam, p = point(made)
-    assert lists.call(0, x, p).tobytes() == np.concatenate(first).tobytes()
-    assert lists.call(1, x, lam, p).tobytes() == hessian.tobytes()
+    assert lists.call(0, x, p).tobytes() == np.concatenate(ours[:-1]).tobytes()
+    assert lists.call(1, x, lam, p).tobytes() == ours[-1].tobytes()
 
 
 def oscillator(stages: int, **options: Any) -> Nlp:
