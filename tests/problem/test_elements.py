@@ -48,6 +48,9 @@ def stated(kind: Any) -> dict[str, Nlp]:
     squares, equal = ca.sumsqr(X), gaps(x, lambda k: 0.1)
     angles = [a[0] * a[1] for a in x]
     pairs = sum(ca.sin(a[0] * b[1]) for a, b in pairwise(x))
+    kinks = [ca.if_else(a[2] > 0, a[0] ** 2, ca.fmax(a[0], a[1])) for a in x]
+    cosines = sum(ca.cos(0.1 * k) * a for k, a in enumerate(angles))
+    times = ca.vertcat(gaps(x, lambda k: T / N), T, x[0][0], T * 2)
     rows = {
         "plain": (X, squares, equal),
         "trapezoidal rule": (X, squares, ca.vertcat(trapezoidal(x), x[0] - p[0], 3, -(2 * x[1]))),
@@ -57,24 +60,16 @@ def stated(kind: Any) -> dict[str, Nlp]:
         "no rows": (X, sum(map(ca.sin, angles)), None),
         "scaled sums": (X, x[1][0] - 0.5 * squares / N - 2 * sum(map(ca.cos, angles)), equal),
         "free time": (ca.vertcat(X, T), T + 0.1 * squares, gaps(x, lambda k: T / N)),
-        "rows of the time": (
-            ca.vertcat(X, T), T**2, ca.vertcat(gaps(x, lambda k: T / N), T, x[0][0], T * 2),
-        ),
+        "rows of the time": (ca.vertcat(X, T), T**2, times),
         "parameters": (X, p[1] * squares + p[0], ca.vertcat(gaps(x, lambda k: p[0] / N), p)),
         "zero rows": (X, squares, ca.vertcat(kind(1, 1), equal[:3], kind(2, 1), equal, kind(1.0))),
         "exponents": (X, squares, ca.vertcat(*(a[0] ** (2.5 + k % 2) for k, a in enumerate(x)))),
-        "numbers by stage": (
-            X, sum(ca.cos(0.1 * k) * a for k, a in enumerate(angles)),
-            gaps(x, lambda k: 0.01 * (k + 1)),
-        ),
+        "numbers by stage": (X, cosines, gaps(x, lambda k: 0.01 * (k + 1))),
         "linear": (X, ca.dot(ca.DM(range(3 * N)), X), ca.vertcat(*(a[0] - p[0] * a[2] for a in x))),
         "stages joined": (X, squares + pairs, equal),
         "shared": (X, ca.sumsqr(equal) + 2 * equal[0], equal),
-        "branches": (
-            X, squares, ca.vertcat(*(ca.if_else(a[2] > 0, a[0] ** 2, ca.fmax(*ca.vertsplit(a[:2])))
-                                     for a in x)),
-        ),
-    }  # fmt: skip
+        "branches": (X, squares, ca.vertcat(*kinks)),
+    }
     return {
         how: {"x": unknowns, "p": p, "f": f} | ({} if g is None else {"g": g})
         for how, (unknowns, f, g) in rows.items()

@@ -89,7 +89,8 @@ def test_page_lists_the_packages() -> None:
 def test_public_names_are_shown_somewhere() -> None:
     """In a scenario, a notebook or on a page: a name that nobody needs is not offered."""
     examples = *(ROOT / "scenarios").glob("*.py"), *(ROOT / "notebooks").glob("*.ipynb")
-    text = "".join([*PAGES.values(), *(path.read_text(encoding="utf-8") for path in examples)])
+    pages = (text for text in PAGES.values() if "\n::: " not in text)  # no reference
+    text = "".join([*pages, *(path.read_text(encoding="utf-8") for path in examples)])
     assert [name for name in casadi_hybrid.__all__ if name not in text] == []
     assert len(casadi_hybrid.__all__) <= 20
 
