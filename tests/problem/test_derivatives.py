@@ -204,7 +204,7 @@ def test_gauss_newton_solves_a_fit(exact: Any) -> None:
 
 
 def test_given_hessian_may_skip_multipliers() -> None:
-    """As that of Gauss-Newton, which does not depend on lam_g."""
+    """The Hessian of Gauss-Newton does not depend on lam_g."""
     constant = hess_lag()(X, P, SIGMA, ca.DM([0.5, 0.0]))
     partial = ca.Function("hess_lag", [X, P, SIGMA, ca.SX(0, 0)], [constant])
     assert solved(hess_lag=partial, max_iter=200).success

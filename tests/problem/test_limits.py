@@ -1,4 +1,4 @@
-"""Where methods meet, and what leaves a trajectory unchanged.
+"""Identities between methods, and changes of a problem that leave trajectories unchanged.
 
 Each test is an identity of the paper or one line of algebra, written in the test's docstring.
 """

@@ -46,7 +46,7 @@ class Known:
 
     @property
     def minimizer(self) -> bool:
-        """Whether the verifier should accept the point."""
+        """The verifier should accept the point."""
         return self.verdict is not Curvature.NEGATIVE_CURVATURE
 
     def __str__(self) -> str:
