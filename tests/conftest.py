@@ -70,15 +70,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("pages")
         if why := left_out(item.name):
             item.add_marker(pytest.mark.skip(reason=why))
-    asked = str(config.getoption("markexpr"))
-    if "slow" in asked:
+    expression = str(config.getoption("markexpr"))
+    if "slow" in expression:
         return
-    wanted = {"pages"} if "pages" in asked else set()
+    wanted = {"pages"} if "pages" in expression else set()
     slow = [item for item in items if "slow" in item.keywords and not wanted & {*item.keywords}]
-    kept = [item for item in items if item not in slow]
-    if slow:
-        config.hook.pytest_deselected(items=slow)
-        items[:] = kept
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -35,6 +35,22 @@ def judged(place, capsys, *more):
     return code, json.loads(capsys.readouterr().out)
 
 
+OPTI = """
+opti = ca.Opti()
+y, p = opti.variable(2), opti.parameter()
+opti.minimize(ca.sumsqr(y - p))
+opti.subject_to(opti.bounded(0, y, p / 2))
+opti.set_value(p, 3)
+opti.set_initial(y, 1)
+"""
+PARAMETERS = """
+p = ca.SX.sym('p')
+nlp = {'x': x, 'p': p, 'f': ca.sumsqr(x - p)}
+solver = ch.nlpsol('solver', 'hybrid', nlp)
+numbers = {'x0': 1, 'p': 3, 'ubx': [2, 5]}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "name", "x"),
     [
@@ -43,16 +59,12 @@ def judged(place, capsys, *more):
         (NLP + "def plan():\n    return nlp, {'lbg': 4}\n", ":plan", [2, 2]),
         (NLP + "mine = ch.nlpsol('mine', 'hybrid', nlp), {'ubg': 0}\n", ":mine", [0, 0]),
         (HEAD + "problem = ch.Problem(x=x, f=ca.sumsqr(x), h=x[0] + x[1] - 2)\n", "", [1, 1]),
-        (
-            HEAD + "opti = ca.Opti()\ny, p = opti.variable(2), opti.parameter()\n"
-            "opti.minimize(ca.sumsqr(y - p))\nopti.subject_to(opti.bounded(0, y, p / 2))\n"
-            "opti.set_value(p, 3)\nopti.set_initial(y, 1)\n",
-            "",
-            [1.5, 1.5],
-        ),
+        (HEAD + OPTI, "", [1.5, 1.5]),
+        (HEAD + PARAMETERS, "", [2, 3]),
+        (HEAD + PARAMETERS, ":solver", [2, 3]),
         (HEAD + "def problem():\n    return ch.Problem(x=x, f=ca.sumsqr(x + 2))\n", "", [-2, -2]),
     ],
-)  # fmt: skip
+)
 def test_problems_are_solved_and_judged(written, capsys, text, name, x):
     code, data = judged(written(text) + name, capsys)
     assert code == 0
@@ -62,36 +74,27 @@ def test_problems_are_solved_and_judged(written, capsys, text, name, x):
     assert data["report"]["x"] == pytest.approx(x, abs=1e-5)
 
 
-CALLBACK = (
-    HEAD
-    + """
+CALLBACK = f"""{HEAD}
 class Sine(ca.Callback):
     def __init__(self):
         ca.Callback.__init__(self)
-        self.construct("sine", {"enable_fd": True})
+        self.construct("sine", dict(enable_fd=True))
     def eval(self, arguments):
         return [ca.sin(arguments[0])]
 sine = Sine()
 y = ca.MX.sym("y")
 def problem():
-    return {"x": y, "f": y**2 + sine(y)}
+    return dict(x=y, f=y**2 + sine(y))
 """
-)
-DATACLASS = (
-    """from __future__ import annotations
+DATACLASS = f"""from __future__ import annotations
 from dataclasses import dataclass
-"""
-    + HEAD
-    + """
+{HEAD}
 @dataclass
 class Place:
     at: float = 1.0
 def problem():
-    return {"x": x, "f": ca.sumsqr(x - Place().at)}
+    return dict(x=x, f=ca.sumsqr(x - Place().at))
 """
-)
-
-
 BALL = """
 from casadi_hybrid.control import *
 
@@ -120,7 +123,7 @@ def test_ocp_is_judged_between_points(written, capsys):
     assert code == 1
     (reason,) = data["report"]["findings"]
     assert reason["category"] == "EXCEEDED_BETWEEN"
-    assert "height is 0.226 m above" in reason["sentence"]
+    assert "height is 0.226 m" in reason["sentence"]
     assert main(["verify", path + ":low"]) == 0
     assert "ACCEPTED" in capsys.readouterr().out
 
@@ -145,18 +148,6 @@ def test_ocp_takes_numbers_of_file(written, capsys):
     assert main(["verify", written(BALL + FOLLOWED + "numbers = {'goal': 1.0}")]) == 0
 
 
-@pytest.mark.parametrize("name", ["", ":solver"])
-def test_numbers_may_be_a_dictionary(written, capsys, name):
-    path = written(
-        HEAD + "p = ca.SX.sym('p')\n"
-        "nlp = {'x': x, 'p': p, 'f': ca.sumsqr(x - p)}\n"
-        "solver = ch.nlpsol('solver', 'hybrid', nlp)\n"
-        "numbers = {'x0': 1, 'p': 3, 'ubx': [2, 5]}\n"
-    )
-    assert main(["verify", path + name, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["report"]["x"] == pytest.approx([2, 3])
-
-
 def test_unknown_numbers_are_named(written, capsys):
     assert main(["verify", written(NLP + "numbers = {'mass': 3}")]) == 0  # other numbers
     assert main(["verify", written(NLP + "numbers = {'x0': 3, 'upx': 3}")]) == 2
@@ -178,10 +169,9 @@ def test_modules_live_with_their_problem(written, capsys, tmp_path):
 
 def test_module_names_stay_unique(written):
     before = set(sys.modules)
-    places = [written(DATACLASS, name) for name in ("fractions.py", "casadi.py", "two.dots.py")]
-    modules = [module_at(place) for place in (*places, places[0])]
-    names = [module.__name__ for module in modules]
-    assert len(set(names)) == len(names)
+    names = "fractions.py", "casadi.py", "two.dots.py", "fractions.py"
+    modules = [module_at(written(DATACLASS, name)) for name in names]
+    assert len({module.__name__ for module in modules}) == len(names)
     assert all(sys.modules.pop(module.__name__) is module for module in modules)
     assert set(sys.modules) == before
     with pytest.raises(ZeroDivisionError):
@@ -201,9 +191,7 @@ def test_ampl_files_are_read(written, capsys):
 
 def test_answer_of_the_file_is_judged(written, capsys):
     assert main(["verify", written(NLP + "ubg = 1\nanswer = [0.5, 0.5]\n")]) == 0
-    text = capsys.readouterr().out
-    assert all(word in text for word in ("hybrid", "CONVERGED", "IPOPT", "Solve_Succeeded"))
-    assert text.count("ACCEPTED") == 2  # of the solve, and of the file's answer
+    assert capsys.readouterr().out.count("ACCEPTED") == 2  # of the solve, and of the file's answer
     code, data = judged(written(NLP + "ubg = 1\nanswer = [1, 0]\n"), capsys)
     assert code == 1
     assert data["report"]["accepted"]
@@ -241,7 +229,7 @@ def test_failed_solves_exit_with_three(written, capsys):
         ("def ocp():\n    {}['k']\n", "", r"\.py:2: ocp of .*\.py raised KeyError: 'k'"),
         ("def ocp(n, m=1): 0\n", "", "ocp of .* needs n"),
     ],
-)  # fmt: skip
+)
 def test_files_without_problems_are_refused(written, text, name, message):
     with pytest.raises(InputError, match=message):
         read(written(text) + name)
@@ -283,10 +271,8 @@ def test_help_examples_can_be_parsed(capsys):
 )
 def test_shells_complete_words(line, some, tmp_path):
     line = f"casadi-hybrid {line}"
-    asked = {
-        "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_LINE": line,
-        "COMP_POINT": str(len(line)), "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words"),
-    }  # fmt: skip
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "COMP_POINT": str(len(line))}
+    asked |= {"COMP_LINE": line, "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words")}
     command = [sys.executable, "-m", "casadi_hybrid"]
     subprocess.run(command, env=os.environ | asked, check=False)
     assert {word.strip() for word in (tmp_path / "words").read_text().splitlines()} == some

@@ -10,11 +10,11 @@ from unittest.mock import patch
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.nlp import solved
 
-from casadi_hybrid import Problem, nlpsol
+from casadi_hybrid import Problem
 from casadi_hybrid.core.evaluation.forms import Form
 from casadi_hybrid.problem.graph import generate
-from casadi_hybrid.problem.graph.functions import Functions
 
 N = 26
 Nlp = dict[str, Any]
@@ -48,6 +48,9 @@ def stated(kind: Any) -> dict[str, Nlp]:
     squares, equal = ca.sumsqr(X), gaps(x, lambda k: 0.1)
     angles = [a[0] * a[1] for a in x]
     pairs = sum(ca.sin(a[0] * b[1]) for a, b in pairwise(x))
+    kinks = [ca.if_else(a[2] > 0, a[0] ** 2, ca.fmax(a[0], a[1])) for a in x]
+    cosines = sum(ca.cos(0.1 * k) * a for k, a in enumerate(angles))
+    times = ca.vertcat(gaps(x, lambda k: T / N), T, x[0][0], T * 2)
     rows = {
         "plain": (X, squares, equal),
         "trapezoidal rule": (X, squares, ca.vertcat(trapezoidal(x), x[0] - p[0], 3, -(2 * x[1]))),
@@ -57,24 +60,16 @@ def stated(kind: Any) -> dict[str, Nlp]:
         "no rows": (X, sum(map(ca.sin, angles)), None),
         "scaled sums": (X, x[1][0] - 0.5 * squares / N - 2 * sum(map(ca.cos, angles)), equal),
         "free time": (ca.vertcat(X, T), T + 0.1 * squares, gaps(x, lambda k: T / N)),
-        "rows of the time": (
-            ca.vertcat(X, T), T**2, ca.vertcat(gaps(x, lambda k: T / N), T, x[0][0], T * 2),
-        ),
+        "rows of the time": (ca.vertcat(X, T), T**2, times),
         "parameters": (X, p[1] * squares + p[0], ca.vertcat(gaps(x, lambda k: p[0] / N), p)),
         "zero rows": (X, squares, ca.vertcat(kind(1, 1), equal[:3], kind(2, 1), equal, kind(1.0))),
         "exponents": (X, squares, ca.vertcat(*(a[0] ** (2.5 + k % 2) for k, a in enumerate(x)))),
-        "numbers by stage": (
-            X, sum(ca.cos(0.1 * k) * a for k, a in enumerate(angles)),
-            gaps(x, lambda k: 0.01 * (k + 1)),
-        ),
+        "numbers by stage": (X, cosines, gaps(x, lambda k: 0.01 * (k + 1))),
         "linear": (X, ca.dot(ca.DM(range(3 * N)), X), ca.vertcat(*(a[0] - p[0] * a[2] for a in x))),
         "stages joined": (X, squares + pairs, equal),
         "shared": (X, ca.sumsqr(equal) + 2 * equal[0], equal),
-        "branches": (
-            X, squares, ca.vertcat(*(ca.if_else(a[2] > 0, a[0] ** 2, ca.fmax(*ca.vertsplit(a[:2])))
-                                     for a in x)),
-        ),
-    }  # fmt: skip
+        "branches": (X, squares, ca.vertcat(*kinks)),
+    }
     return {
         how: {"x": unknowns, "p": p, "f": f} | ({} if g is None else {"g": g})
         for how, (unknowns, f, g) in rows.items()
@@ -84,33 +79,12 @@ def stated(kind: Any) -> dict[str, Nlp]:
 STATED = {kind: stated(kind) for kind in (ca.SX, ca.MX)}
 
 
-def of_the_whole(nlp: Nlp) -> Problem:
-    """The problem with the derivatives that CasADi takes."""
-    with patch.multiple(generate, LARGE=inf, LARGE_DERIVATIVES=inf):
+def stated_from(smallest: float, nlp: Nlp) -> Problem:
+    """The problem, whose derivatives are made of elements from this size on."""
+    with patch.multiple(generate, LARGE=smallest, LARGE_DERIVATIVES=smallest):
         problem = Problem.from_nlp(nlp)
-        assert problem.functions.assemblies is None
+        assert (problem.functions.assemblies is None) == (smallest == inf)
     return problem
-
-
-def by_elements(nlp: Nlp) -> Problem:
-    with patch.multiple(generate, LARGE=0, LARGE_DERIVATIVES=0):
-        problem = Problem.from_nlp(nlp)
-        assert problem.functions.assemblies is not None
-    return problem
-
-
-def point(problem: Problem) -> list[np.ndarray]:
-    """Random x, λ and p."""
-    draws = np.random.default_rng(0)
-    return [draws.uniform(-1.5, 1.5, size) for size in (problem.n, problem.m, problem.n_p)]
-
-
-def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
-    """All nonzeros of first and curvature at that point."""
-    x, lam, p = point(problem)
-    second = functions.with_hessian("curvature")
-    outputs = [*functions.first(x, p), second(x, lam, p)]
-    return [np.array(output.nonzeros()) for output in outputs]
 
 
 @pytest.mark.parametrize(
@@ -118,19 +92,25 @@ def evaluated(functions: Functions, problem: Problem) -> list[np.ndarray]:
     [*((ca.SX, how) for how in STATED[ca.SX]), (ca.MX, "free time"), (ca.MX, "parameters")],
 )
 def test_element_derivatives_are_those_of_casadi(kind: Any, how: str) -> None:
-    nlp = STATED[kind][how]
-    whole, made = of_the_whole(nlp), by_elements(nlp)
+    whole, made = (stated_from(smallest, STATED[kind][how]) for smallest in (inf, 0))
     a, b = whole.functions, made.functions
     assert b.patterns == a.patterns
     assert b.residual.sparsity_out(0) == a.residual.sparsity_out(0)
-    *first, hessian = evaluated(b, made)
-    for mine, theirs in zip([*first, hessian], evaluated(a, whole), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13)
+    draws = np.random.default_rng(0)
+    x, lam, p = (draws.uniform(-1.5, 1.5, size) for size in (made.n, made.m, made.n_p))
+    theirs, ours = (
+        [
+            np.array(output.nonzeros())
+            for output in (*of.first(x, p), of.with_hessian("curvature")(x, lam, p))
+        ]
+        for of in (a, b)
+    )
+    for expected, values in zip(theirs, ours, strict=True):
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-13)
     assert (made.linear, made.feasibility) == (whole.linear, whole.feasibility)
     lists = Form(b.first, b.with_hessian("curvature"), b.assemblies)
-    x, lam, p = point(made)
-    assert lists.call(0, x, p).tobytes() == np.concatenate(first).tobytes()
-    assert lists.call(1, x, lam, p).tobytes() == hessian.tobytes()
+    assert lists.call(0, x, p).tobytes() == np.concatenate(ours[:-1]).tobytes()
+    assert lists.call(1, x, lam, p).tobytes() == ours[-1].tobytes()
 
 
 def oscillator(stages: int, **options: Any) -> Nlp:
@@ -147,11 +127,6 @@ def oscillator(stages: int, **options: Any) -> Nlp:
         there, cost = F(X[k], U[k])
         f, g = f + cost, [*g, X[k + 1] - there]
     return {"x": ca.vertcat(*X, *U), "f": f, "g": ca.vertcat(*g)}
-
-
-def bounds(stages: int) -> dict[str, Any]:
-    lbx = np.concatenate([np.full(2 * stages + 2, -0.25), np.full(stages, -1.0)])
-    return {"x0": 0, "lbx": lbx, "ubx": 1, "lbg": 0, "ubg": 0}
 
 
 def sharing(stages: int) -> Nlp:
@@ -176,16 +151,15 @@ def test_repeated_stages_are_derived_once(nlp: Callable[[int], Nlp]) -> None:
 
 
 def test_solution_is_the_same() -> None:
+    bounds = {"lbx": np.repeat([-0.25, -1.0], [82, 40]), "ubx": 1, "lbg": 0, "ubg": 0}
     with patch.multiple(generate, LARGE=inf, LARGE_DERIVATIVES=inf):
-        other = nlpsol("other", "hybrid", oscillator(40))
-        theirs = other(**bounds(40))
-    solver = nlpsol("solver", "hybrid", oscillator(40))
-    mine = solver(**bounds(40))
+        other = solved(oscillator(40), **bounds)
+    solver = solved(oscillator(40), **bounds)
     assert solver.stats()["success"]
     assert solver.stats()["iter_count"] == other.stats()["iter_count"]
-    np.testing.assert_allclose(np.array(mine["x"]), np.array(theirs["x"]), atol=1e-7)
-    again = pickle.loads(pickle.dumps(solver))
-    assert np.array_equal(np.array(again(**bounds(40))["x"]), np.array(mine["x"]))
+    np.testing.assert_allclose(solver.result.x, other.result.x, atol=1e-7)
+    again = pickle.loads(pickle.dumps(solver))(**bounds)
+    assert np.array_equal(again["x"].full().ravel(), solver.result.x)
 
 
 def test_single_chains_are_left_to_casadi() -> None:

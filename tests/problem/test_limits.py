@@ -1,4 +1,4 @@
-"""Where methods meet, and what leaves a trajectory unchanged.
+"""Identities between methods, and changes of a problem that leave trajectories unchanged.
 
 Each test is an identity of the paper or one line of algebra, written in the test's docstring.
 """
@@ -92,7 +92,6 @@ def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:
 
 
 DESIGNS = ["closed-form", "pure-augmented", "pure-optimistic", "grid"]
-FIELDS = ["eta_x", "eta_d", "alpha", "theta", "a_x", "a_d", "min_eig_A", "norm_M"]
 
 
 def transformed(problem: Problem, T: Array, S: Array, f_scale: float = 1.0) -> Problem:
@@ -102,40 +101,27 @@ def transformed(problem: Problem, T: Array, S: Array, f_scale: float = 1.0) -> P
     return Problem(x=y, f=f_scale * f, h=ca.mtimes(ca.DM(S), h))
 
 
-def same_decisions(a: History, b: History, factors: dict[str, float], tolerance: float) -> None:
-    for name in FIELDS:
-        wanted = a.design(name) * factors.get(name, 1.0)
-        assert b.design(name) == pytest.approx(wanted, rel=tolerance, nan_ok=True), name
-    assert a.active == b.active
-
-
-@pytest.mark.parametrize(("method", "s"), [*((n, 7.0) for n in DESIGNS), ("closed-form", 0.1)])
-def test_constraint_units_do_not_matter(case: tuple[Any, ...], method: str, s: float) -> None:
-    """h' = sh with R' = R/s²: C' = C/s², η_d' = η_d/s², λ' = λ/s and the same x_t."""
-    _, made, x0, lam = case
-    scaled = transformed(made, np.eye(3), s * np.eye(5))
-    a = run(made, method, x0, lam, metric=FixedMetric(np.eye(5)), M_max=1e9)
-    b = run(scaled, method, x0, lam / s, metric=FixedMetric(np.eye(5) / s**2), M_max=1e9)
-    factors = {"eta_d": s**-2, "a_d": s**2, "norm_M": s**-2}
-    same_decisions(a, b, factors, 1e-8)
-    assert close(b.x, a.x, 1e-10)
-    assert close(s * b.multipliers, a.multipliers, 1e-9)
-
-
 @pytest.mark.parametrize("method", DESIGNS)
-def test_objective_units_do_not_matter(case: tuple[Any, ...], method: str) -> None:
-    """f' = cf with δ' = cδ: M' = cM, η_x' = η_x/c, η_d' = cη_d, λ' = cλ and the same x_t."""
+@pytest.mark.parametrize(("s", "c"), [(7.0, 1.0), (1.0, 20.0), (0.1, 20.0)])
+def test_units_do_not_matter(case: tuple[Any, ...], method: str, s: float, c: float) -> None:
+    """h' = sh with R' = R/s² and f' = cf with δ' = cδ have the same x_t.
+
+    M' = cM/s², η_x' = η_x/c, η_d' = cη_d/s² and λ' = cλ/s.
+    """
     _, made, x0, lam = case
-    c = 20.0
-    scaled = transformed(made, np.eye(3), np.eye(5), c)
-    a = run(made, method, x0, lam, delta=0.3, M_max=1e9)
-    b = run(scaled, method, x0, c * lam, delta=0.3 * c, M_max=1e9)
-    factors = {
-        "eta_x": 1 / c, "eta_d": c, "alpha": c, "a_x": c, "a_d": 1 / c, "min_eig_A": c, "norm_M": c
-    }  # fmt: skip
-    same_decisions(a, b, factors, 1e-8)
+    scaled = transformed(made, np.eye(3), s * np.eye(5), c)
+    metrics = FixedMetric(np.eye(5)), FixedMetric(np.eye(5) / s**2)
+    a = run(made, method, x0, lam, metric=metrics[0], delta=0.3, M_max=1e9)
+    b = run(scaled, method, x0, c / s * lam, metric=metrics[1], delta=0.3 * c, M_max=1e9)
+    factors = dict.fromkeys(("alpha", "a_x", "min_eig_A"), c)
+    factors |= {"eta_x": 1 / c, "a_d": s**2 / c, "theta": 1.0}
+    factors |= dict.fromkeys(("eta_d", "norm_M"), c / s**2)
+    for name, factor in factors.items():
+        expected = pytest.approx(a.design(name) * factor, rel=1e-8, nan_ok=True)
+        assert b.design(name) == expected, name
+    assert a.active == b.active
     assert close(b.x, a.x, 1e-10)
-    assert close(b.multipliers / c, a.multipliers, 1e-9)
+    assert close(s / c * b.multipliers, a.multipliers, 1e-9)
 
 
 def test_metric_may_follow_the_rows() -> None:

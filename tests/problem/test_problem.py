@@ -53,28 +53,25 @@ def test_rows_come_in_many_forms(kind: Any) -> None:
 
 
 def test_problems_cannot_be_changed() -> None:
-    problem, start = stacked(ca.SX), np.zeros(2)
+    start = np.zeros(2)
+    problem = make(g=x, x0=start, lbx=start)
+    start[:] = 5.0
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.f = x[0]
     for vector in (problem.lbg, problem.x0, problem.bounds.ubg, problem.bounds.lbx):
         assert not vector.flags.writeable
-    problem = make(x0=start, lbx=start)
-    start[:] = 5.0
-    assert not problem.numbers().x0.any()
+    assert not problem.x0.any()
     assert not problem.bounds.lbx.any()
 
 
 # The text that the message must contain, and the arguments that are wrong.
 REFUSED: list[tuple[str, dict[str, Any]]] = [
-    ("x must be", {"x": "x"}),
     ("x must be", {"x": [x]}),
     ("x must be", {"x": x + 1}),
     ("x must be", {"x": X[0], "f": X[0], "h": X[0]}),
     ("x has shape (1, 2)", {"x": row}),
     ("x has shape", {"x": holes}),
-    ("x is empty", {"x": ca.SX(), "f": 0, "h": 1}),
     ("x is empty", {"x": {}}),
-    ("x or p has one twice", {"x": ca.vertcat(x[0], x[0])}),
     ("x or p has one twice", {"x": ca.vertcat(X, X), "f": X[0], "h": X}),
     ("x['a'] must be", {"x": {"a": "x"}}),
     ("x['b'] is MX", {"x": {"a": x, "b": X}}),
@@ -83,41 +80,30 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("variable_names", {"variable_names": (c for c in "ab")}),
     ("variable_names", {"variable_names": list("abc")}),
     ("variable_names has 'a' twice", {"variable_names": ["a", "a"]}),
-    ("p must be", {"p": y + 1}),
     ("p['a'] must be", {"p": {"a": y + 1}}),
     ("p is MX", {"p": Y}),
     ("p has shape (1, 2)", {"p": row}),
     ("x and p share", {"p": ca.vertcat(y, x[1])}),
-    ("x and p share", {"x": X, "p": X, "f": X[0], "h": X}),
-    ("f must be", {"f": X[0]}),
     ("f must be", {"x": X, "f": x[0], "h": X}),
     ("f must be", {"f": 1j}),
-    ("f must be", {"f": None}),
     ("f has shape (2, 1)", {"f": x}),
     ("f has shape", {"f": ca.SX(0, 1)}),
     ("f is the comparison", {"f": x[0] <= 1}),
     ("f depends on y_1", {"f": y[1]}),
-    ("h must be", {"h": X}),
     ("h must be", {"h": np.array([1.0, 2.0])}),
     ("h has shape (1, 2)", {"h": x.T}),
     ("h['a'][1] is the comparison", {"h": {"a": [x[0], x[1] == 1]}}),
     ("h[1] must be", {"h": [x[0], X[0]]}),
     ("h[1] has shape (1, 2)", {"h": [x[0], x.T]}),
-    ("h['b'] must be", {"h": {"a": x, "b": "x"}}),
-    ("h['a'] has shape", {"h": {"a": x.T}}),
     ("h has a block by the name 1", {"h": {1: x[0], "1": x[1]}}),
     ("h depends on y_0, y_1", {"h": x - y}),
     ("h depends on Y", {"x": X, "f": 0, "h": X - Y}),
     ("h['a'] has bounds", {"h": {"a": (0, x[0], 5)}}),
-    ("constraint_names", {"constraint_names": ["a"]}),
     ("constraint_names", {"constraint_names": "ab"}),
-    ("constraint_names", {"constraint_names": 3}),
     ("constraint_names", {"h": {"a": x}, "constraint_names": ["a", "b"]}),
     ("constraint_names", {"g": x, "constraint_names": ["a"]}),
     ("g must be", {"g": X}),
-    ("g depends on y_0, y_1", {"g": x - y}),
     ("g['a'] must be", {"g": {"a": (0, "x", 1)}}),
-    ("g['a'] is the comparison", {"g": {"a": (0, ca.vertcat(x[0] < 1), 1)}}),
     ("g is the", {"x": X, "f": 0, "h": X, "g": ca.vertcat(X, ca.logic_not(X[0]))}),
     ("g['a'] is a pair", {"g": {"a": (x[0], 1)}}),
     ("h and g", {"h": {"a": x}, "g": {"a": x}}),
@@ -140,7 +126,6 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("x_1", {"lbx": 2, "ubx": [3, 1]}),
     ("lbx", {"lbx": nan}),
     ("ubx", {"x": {"q": x}, "ubx": {"p": 0}}),
-    ("x0 has shape (3,)", {"x0": [1, 2, 3]}),
     ("x0[1] is inf", {"x0": [1, inf]}),
     ("p0 has shape", {"p": y, "p0": [1, 2, 3]}),
     ("lam_g0 has shape", {"g": x, "lam_g0": [1, 2]}),
@@ -169,16 +154,12 @@ def test_statements_build_no_functions(kind: Any, monkeypatch: pytest.MonkeyPatc
         stacked(kind, f=problem.h)
 
 
-EMPTY = (None, ca.SX(0, 1), [], {}, {"a": ca.SX(0, 1)})
-
-
-@pytest.mark.parametrize("h", EMPTY)
+@pytest.mark.parametrize("h", [None, ca.SX(0, 1), {"a": ca.SX(0, 1)}])
 def test_some_methods_need_equations(h: Any) -> None:
     problem = Problem(x=x, f=ca.sumsqr(x - 1), h=h)
     assert problem.m == 0
-    for method in ("gda", "closed-form"):
-        with pytest.raises(InputError, match=rf"^h is empty.*'{method}'"):
-            Solver(problem, method)
+    with pytest.raises(InputError, match=r"^h is empty.*'closed-form'"):
+        Solver(problem, "closed-form")
     assert Solver(problem).solve().x == pytest.approx([1, 1])
     assert nlpsol("f", "hybrid", problem)(x0=0)["x"].full().ravel() == pytest.approx([1, 1])
 
@@ -192,11 +173,9 @@ def test_some_methods_need_equations(h: Any) -> None:
     ],
 )
 def test_equation_methods_name_other_rows(words: str, arguments: dict[str, Any]) -> None:
-    problem = make(**arguments)
     for method in ("gda", "matrix-lookahead"):
         with pytest.raises(InputError, match=f"'{method}'.*{words}"):
-            Solver(problem, method)
-    assert Solver(problem, tol=1e-6).solve(0.5).point.name != "UNDEFINED"
+            Solver(make(**arguments), method)
 
 
 def test_rows_may_get_bounds_later() -> None:
@@ -211,13 +190,10 @@ def test_rows_may_get_bounds_later() -> None:
 def test_equal_bounds_make_equations(value: float) -> None:
     by_h = make(f=ca.sumsqr(x), h=x - value)
     by_g = make(f=ca.sumsqr(x), h=None, g=x, lbg=value, ubg=value)
-    for method in ("closed-form", "gda"):
-        solvers = (Solver(problem, method) for problem in (by_h, by_g))
-        ours, theirs = (solver.solve(value + 0.5, history=True) for solver in solvers)
-        assert ours.stop is theirs.stop
-        assert ours.x == pytest.approx(theirs.x, abs=1e-12)
-        assert ours.lam_g == pytest.approx(theirs.lam_g, abs=1e-12)
-        assert ours.g + value == pytest.approx(theirs.g, abs=1e-12)
+    ours, theirs = (Solver(made, "closed-form").solve(value + 0.5) for made in (by_h, by_g))
+    assert ours.x == pytest.approx(theirs.x, abs=1e-12)
+    assert ours.lam_g == pytest.approx(theirs.lam_g, abs=1e-12)
+    assert ours.g + value == pytest.approx(theirs.g, abs=1e-12)
 
 
 # --- blocks and numbers --------------------------------------------------------------------------
@@ -252,15 +228,11 @@ def test_equations_precede_bounded_rows(kind: Any) -> None:
     assert problem.variable_names == ("q[0]", "q[1]", "u")
     rows = ("pin[0]", "pin[1]", "flat", "speed", "box[0]", "box[1]", "cap")
     assert problem.constraint_names == rows == problem.functions.constraint_names
-    assert problem.blocks == {
-        "x": {"q": slice(0, 2), "u": slice(2, 3)},
-        "p": {"a": slice(0, 1), "b": slice(1, 3)},
-        "g": {"speed": slice(0, 1), "box": slice(1, 3), "none": slice(3, 3), "cap": slice(3, 4)},
-        "c": {
-            "pin": slice(0, 2), "flat": slice(2, 3), "speed": slice(3, 4), "box": slice(4, 6),
-            "none": slice(6, 6), "cap": slice(6, 7),
-        },
-    }  # fmt: skip
+    assert problem.blocks["x"] == {"q": slice(0, 2), "u": slice(2, 3)}
+    assert problem.blocks["p"] == {"a": slice(0, 1), "b": slice(1, 3)}
+    lasts = {name: part.stop for name, part in problem.blocks["c"].items()}
+    assert lasts == {"pin": 2, "flat": 3, "speed": 4, "box": 6, "none": 6, "cap": 7}
+    assert problem.blocks["g"]["box"] == slice(1, 3)
     c = problem.functions.residual(*POINT).full().ravel()
     assert c == pytest.approx([1, 2, np.sin(0.5), 1, 20, 30, 0.5])
     both = ca.Function("hg", [problem.x, problem.p], [problem.h, problem.g])(*POINT)
@@ -269,13 +241,8 @@ def test_equations_precede_bounded_rows(kind: Any) -> None:
     slope = problem.parameter_gradient(POINT[0], lam, POINT[1]).full().ravel()
     expected = [13 + lam[4] * 2 + lam[5] * 3, -lam[0], 0.5 - lam[1]]
     assert slope == pytest.approx(expected)
-    # Defaults by block and as triples.
     assert problem.lbg.tolist() == [0, -1, -2, -inf]
     assert problem.ubg.tolist() == [5, inf, inf, 2]
-    assert problem.bounds.lbg.tolist() == [0, 0, 0, 0, -1, -2, -inf]
-    assert problem.bounds.ubg.tolist() == [0, 0, 0, 5, inf, inf, 2]
-    assert problem.bounds.lbx.tolist() == [-inf] * 3
-    assert problem.bounds.ubx.tolist() == [9, 9, inf]
 
 
 def test_rows_need_no_names() -> None:
@@ -286,30 +253,39 @@ def test_rows_need_no_names() -> None:
     assert make(g=x[0], constraint_names=["a", "b", "c"]).constraint_names == ("a", "b", "c")
 
 
-def test_solves_may_replace_default_numbers() -> None:
+DEFAULTS = {
+    "x0": [0, 0, 7],
+    "p": [1, 2, 3],
+    "lam_x0": [0, 0, 0],
+    "lam_g0": [0, 0, 4, 0, 5, 6, 0],
+    "lbx": [-inf] * 3,
+    "ubx": [9, 9, inf],
+    "lbg": [0, 0, 0, 0, -1, -2, -inf],
+    "ubg": [0, 0, 0, 5, inf, inf, 2],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changes"),
+    [
+        ({}, {}),
+        ({"x0": {"q": [1, 2]}, "p": 8}, {"x0": [1, 2, 7], "p": [8, 8, 8]}),
+        ({"p": {"b": [0, 0]}}, {"p": [1, 0, 0]}),
+        ({"lbx": {"u": -1}, "ubx": 4}, {"lbx": [-inf, -inf, -1], "ubx": [4, 4, 4]}),
+        ({"ubx": {"u": ca.DM(3)}}, {"ubx": [9, 9, 3]}),
+        ({"lbg": -inf}, {"lbg": [0, 0, 0, *[-inf] * 4]}),
+        ({"lbg": {"speed": 1}}, {"lbg": [0, 0, 0, 1, -1, -2, -inf]}),
+        ({"ubg": [5, 6, 7, 8]}, {"ubg": [0, 0, 0, 5, 6, 7, 8]}),
+        ({"lam_x0": 1}, {"lam_x0": [1, 1, 1]}),
+        ({"lam_g0": {"speed": 9}}, {"lam_g0": [0, 0, 4, 9, 5, 6, 0]}),
+    ],
+)
+def test_arguments_replace_default_numbers(arguments: Any, changes: Any) -> None:
     problem = stacked(ca.SX)
-    numbers = problem.numbers()
-    assert numbers.bounds is problem.bounds
-    assert numbers.x0.tolist() == [0, 0, 7]
-    assert numbers.p.tolist() == [1, 2, 3]
-    assert numbers.lam_x0.tolist() == [0, 0, 0]
-    assert numbers.lam_g0.tolist() == [0, 0, 4, 0, 5, 6, 0]
-    numbers.x0[:] = 1.0  # its own copy
-    numbers = problem.numbers(
-        x0={"q": [1, 2]}, p=8, lbx={"u": -1}, ubx=4, lbg={"speed": 1}, ubg=[5, 6, 7, 8],
-        lam_x0=1, lam_g0={"speed": 9},
-    )  # fmt: skip
-    assert numbers.x0.tolist() == [1, 2, 7]
-    assert numbers.p.tolist() == [8, 8, 8]
-    assert numbers.bounds.lbx.tolist() == [-inf, -inf, -1]
-    assert numbers.bounds.ubx.tolist() == [4, 4, 4]
-    assert numbers.bounds.lbg.tolist() == [0, 0, 0, 1, -1, -2, -inf]
-    assert numbers.bounds.ubg.tolist() == [0, 0, 0, 5, 6, 7, 8]
-    assert numbers.lam_x0.tolist() == [1, 1, 1]
-    assert numbers.lam_g0.tolist() == [0, 0, 4, 9, 5, 6, 0]
-    assert problem.numbers(p={"b": [0, 0]}).p.tolist() == [1, 0, 0]
-    assert problem.numbers(lbg=-inf).bounds.lbg.tolist() == [0, 0, 0, *[-inf] * 4]
-    assert problem.numbers(ubx={"u": ca.DM(3)}).bounds.ubx.tolist() == [9, 9, 3]
+    problem.numbers().x0[:] = 1.0  # its own copy
+    numbers = problem.numbers(**arguments)
+    for name, values in (DEFAULTS | changes).items():
+        assert getattr(numbers.bounds if "b" in name else numbers, name).tolist() == values, name
 
 
 @pytest.mark.parametrize(
@@ -320,12 +296,8 @@ def test_solves_may_replace_default_numbers() -> None:
         ("speed", {"lbg": {"speed": 6}}),  # crosses a default
         ("q[1]", {"lbx": 2, "ubx": [2, 1, 3]}),
         ("lbg has shape (7,)", {"lbg": [0] * 7}),  # h has no bounds
-        ("ubg['box'] has shape", {"ubg": {"box": [1, 2, 3]}}),
-        ("'speed'?", {"ubg": {"spede": 1}}),
         ("unknown block 'pin'", {"ubg": {"pin": 1}}),
-        ("unknown block 'v'", {"x0": {"v": 1}}),
         ("x0 has shape", {"x0": [1, 2]}),
-        ("p has shape", {"p": [1, 2]}),
         ("p is a CasADi symbol", {"p": x}),
         ("lam_g0 has shape", {"lam_g0": [1] * 4}),
     ],
@@ -349,12 +321,9 @@ def test_missing_parameters_are_named() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("built", [False, True])
-@pytest.mark.parametrize("rows", ["hg", "h", "g", ""])
-def test_problems_can_be_pickled(kind: Any, built: bool, rows: str) -> None:
-    changes: dict[str, Any] = {} if rows == "hg" else {"lam_g0": None}
-    changes |= {} if "h" in rows else {"h": None}
-    changes |= {} if "g" in rows else {"g": None, "lbg": -inf}
-    problem = stacked(kind, **changes)
+@pytest.mark.parametrize("absent", [{}, {"h": None}, {"g": None, "lbg": -inf}])
+def test_problems_can_be_pickled(kind: Any, built: bool, absent: dict[str, Any]) -> None:
+    problem = stacked(kind, **absent, **({"lam_g0": None} if absent else {}))
     if built:
         assert problem.functions
         assert problem.parameter_gradient
@@ -363,13 +332,10 @@ def test_problems_can_be_pickled(kind: Any, built: bool, rows: str) -> None:
     for name in ("blocks", "constraint_names", "variable_names", "m_h"):
         assert getattr(sent, name) == getattr(problem, name)
     assert repr(sent) == repr(problem)
-    for ours, theirs in zip(
-        sent.functions.first(*POINT), problem.functions.first(*POINT), strict=True
-    ):
-        assert (ours.full() == theirs.full()).all()
     again = Problem(x=sent.x, f=sent.f, h=sent.h, g=sent.g, p=sent.p)
-    values = again.functions.residual(*POINT).full()
-    assert (values == problem.functions.residual(*POINT).full()).all()
+    for other in (sent, again):
+        outputs = zip(other.functions.first(*POINT), problem.functions.first(*POINT), strict=True)
+        assert all((ours.full() == theirs.full()).all() for ours, theirs in outputs)
     assert (sent.numbers().x0 == problem.numbers().x0).all()
     assert (sent.bounds.ubg == problem.bounds.ubg).all()
 
@@ -415,20 +381,9 @@ def test_from_nlp_reads_the_dictionary(kind: Any) -> None:
     assert numbers.p.tolist() == [4, 5]
 
 
-def test_problem_solves_like_its_dictionary() -> None:
-    nlp = {"x": x, "p": y, "f": ca.sumsqr(x - y), "g": x[0] * x[1]}
-    problem = Problem.from_nlp(nlp, lbg=-inf, ubg=1, lbx=0, ubx=3)
-    numbers: dict[str, Any] = {"x0": 1, "p": [2, 2]}
-    ours = nlpsol("f", "hybrid", problem)(**numbers)
-    theirs = nlpsol("s", "hybrid", nlp)(**numbers, ubg=1, lbx=0, ubx=3)
-    assert (ours["x"].full() == theirs["x"].full()).all()
-    assert (Solver(problem).solve(1, [2, 2]).x == theirs["x"].full().ravel()).all()
-
-
 def test_renamed_copy_keeps_everything_else() -> None:
     problem = stacked(ca.MX)
     other = dataclasses.replace(problem, name="other")
-    assert (other.name, other.n, other.m) == ("other", problem.n, problem.m)
+    assert other.name == "other"
     assert other.constraint_names == problem.constraint_names
-    assert (other.bounds.ubg == problem.bounds.ubg).all()
-    assert other.x0.tolist() == [0, 0, 7]
+    assert other.bounds.ubg.tolist() == problem.bounds.ubg.tolist()

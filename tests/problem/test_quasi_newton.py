@@ -61,29 +61,25 @@ class Slope(ca.Callback):
         return ca.Sparsity.dense(1, self.size)
 
     def eval(self, arguments: Any) -> list[Any]:
-        slope = 2 * arguments[0].T
-        slope[0] += 4 * arguments[0][0] ** 3
-        return [slope]
-
-
-def with_square(square: Square) -> dict[str, Any]:
-    x = ca.MX.sym("x", 4)
-    f = square(x[:2]) + ca.sumsqr(x - 2)
-    return {"x": x, "f": f, "g": ca.vertcat(square(x[2:]), x[0] + x[3])}
+        x = arguments[0]
+        return [ca.horzcat(2 * x[0] + 4 * x[0] ** 3, 2 * x[1:].T)]
 
 
 def test_missing_curvature_is_learned() -> None:
+    def stated(kind: Any, square: Any) -> dict[str, Any]:
+        x = kind.sym("x", 4)
+        f, g = square(x[:2]) + ca.sumsqr(x - 2), ca.vertcat(square(x[2:]), x[0] + x[3])
+        return {"x": x, "f": f, "g": g}
+
     square = Square(2, {}, jacobian=True)
-    nlp = with_square(square)
+    nlp = stated(ca.MX, square)
     solver = nlpsol("s", "hybrid", nlp)
     solution = solver(x0=1, lbg=[0, 1], ubg=[5, 5])
     assert solver.stats()["success"]
     assert solver.stats()["hessian"] == "limited-memory"
     assert solver.stats()["n_call_nlp_hess_l"] == 0
     assert "limited memory" in solver.explain()
-    x = ca.SX.sym("x", 4)
-    a, b = (ca.sumsqr(v) + v[0] ** 4 for v in (x[:2], x[2:]))
-    plain = {"x": x, "f": a + ca.sumsqr(x - 2), "g": ca.vertcat(b, x[0] + x[3])}
+    plain = stated(ca.SX, lambda v: ca.sumsqr(v) + v[0] ** 4)
     exact = nlpsol("s", "hybrid", plain)(x0=1, lbg=[0, 1], ubg=[5, 5])
     for key in ("x", "lam_g", "lam_x"):
         np.testing.assert_allclose(solution[key].full(), exact[key].full(), atol=1e-5)
@@ -96,10 +92,9 @@ def test_missing_second_derivatives_are_named() -> None:
     square = Square(4, {}, jacobian=True)
     x = ca.MX.sym("x", 4)
     problem = Problem(x=x, f=square(x), h=x[0] + x[1] - 1)
-    assert Solver(problem).solve(1).success
-    with pytest.raises(InputError, match="there are no second derivatives"):
+    with pytest.raises(InputError, match="no second derivatives"):
         problem.with_derivatives(Derivatives("exact")).functions  # noqa: B018
-    with pytest.raises(InputError, match=r"second derivatives are needed.*Derivatives cannot"):
+    with pytest.raises(InputError, match="second derivatives"):
         solution_sensitivity(problem, Solver(problem).solve(1))
     assert Solver(problem, "gda", max_iter=3).solve(1).iterations == 3
 
@@ -111,9 +106,6 @@ def test_missing_first_derivatives_are_named() -> None:
         nlpsol("s", "hybrid", {"x": x, "f": square(x)})
     with pytest.raises(InputError, match="g has no first derivatives"):
         nlpsol("s", "hybrid", {"x": x, "g": square(x)})
-    given = ca.Function("grad_f", [x], [0, 2 * x + ca.vertcat(4 * x[0] ** 3, 0)])
-    with pytest.raises(InputError, match="must take 2 arguments"):
-        nlpsol("s", "hybrid", {"x": x, "f": square(x)}, {"grad_f": given})
     none = ca.MX.sym("p", 0)
     given = ca.Function("grad_f", [x, none], [0, 2 * x + ca.vertcat(4 * x[0] ** 3, 0)])
     nlp = {"x": x, "f": square(x), "g": x[0] - x[1]}
@@ -121,15 +113,6 @@ def test_missing_first_derivatives_are_named() -> None:
     assert solver.stats()["success"]
     problem = Problem.from_nlp(nlp, lbg=1, ubg=2, derivatives=Derivatives(grad_f=given))
     assert verify(problem, solver.result).accepted
-
-
-def test_finite_differences_suffice() -> None:
-    square = Square(2, {"enable_fd": True}, jacobian=False)
-    solver = solved(with_square(square), x0=1, lbg=[0, 1], ubg=[5, 5])
-    assert solver.stats()["success"]
-    assert solver.result.residuals.stationarity <= 1e-6
-    assert solver.stats()["hessian"] == "limited-memory"
-    assert "finite differences" in solver.explain()
 
 
 def test_exact_second_differences_on_request() -> None:
@@ -154,8 +137,10 @@ def test_black_boxes_may_share_a_name() -> None:
     x = ca.MX.sym("x", 2)
     f, g = PythonFunction(lambda v: ca.sumsqr(v - 1), 2), PythonFunction(ca.sum1, 2)
     solver = solved({"x": x, "f": f(x), "g": g(x)}, x0=[0.3, 0.1], ubg=1)
+    assert solver.stats()["hessian"] == "limited-memory"
     np.testing.assert_allclose(solver.result.x, [0.5, 0.5], atol=1e-5)
     assert solver.result.g == pytest.approx([1.0])
+    assert "finite differences" in solver.explain()
 
 
 def test_trial_points_need_no_differences() -> None:

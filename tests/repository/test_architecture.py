@@ -1,38 +1,41 @@
-"""The packages and their folders import one way; the page on the architecture tells the truth."""
+"""The packages and their folders import one way, and calls go the way that the page shows."""
 
 import ast
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import pytest
+from support.cases.pages import PAGES, table
 from support.judges.circles import circle
 from support.paths import ROOT
 
 import casadi_hybrid
 from casadi_hybrid.control import MPC, Model, OptimalControl
 
-TOP = ROOT
-ROOT = TOP / "casadi_hybrid"
+PACKAGE = ROOT / "casadi_hybrid"
 INSTALLED = Path(casadi_hybrid.__file__).parent
 PACKAGES = "utils", "problem", "core", "solver", "verify", "paper", "control", "cli"
 """Each may import those before it; the verifier only the first two."""
-LARGEST = 12
-PAGE = (TOP / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = "docs/architecture.md"
 
 
 def modules() -> dict[str, Path]:
     """Every module by its dotted name below the package."""
     names = {}
-    for path in ROOT.rglob("*.py"):
-        parts = path.relative_to(ROOT).with_suffix("").parts
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return names
 
 
-def imports(path: Path, known: dict[str, Path]) -> set[str]:
+KNOWN = modules()
+
+
+def imports(path: Path) -> set[str]:
     """The modules of the package that a file imports, in functions and for types alone too."""
     names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -40,20 +43,15 @@ def imports(path: Path, known: dict[str, Path]) -> set[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: imports are absolute here"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                is_module = inner.removeprefix("casadi_hybrid.") in known
-                names.append(inner if is_module else str(node.module))
-    ours = (name.removeprefix("casadi_hybrid.") for name in names if name.startswith("casadi_hyb"))
-    return {name for name in ours if name in known and name}
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [
+                name if name.removeprefix("casadi_hybrid.") in KNOWN else str(node.module)
+                for name in inner
+            ]
+    return {name.removeprefix("casadi_hybrid.") for name in names} & KNOWN.keys() - {""}
 
 
-KNOWN = modules()
-EDGES = {(a, b) for a, path in KNOWN.items() for b in imports(path, KNOWN) if a and a != b}
-
-
-def folder(module: str) -> str:
-    return KNOWN[module].parent.relative_to(ROOT).as_posix()
+EDGES = {(a, b) for a, path in KNOWN.items() for b in imports(path) if a and a != b}
 
 
 def test_modules_have_no_circle() -> None:
@@ -62,8 +60,12 @@ def test_modules_have_no_circle() -> None:
 
 def test_folders_have_no_circle() -> None:
     """A package's ``__init__`` is left out: it only offers the names of its folders."""
-    inside = {(a, b) for a, b in EDGES if KNOWN[a].name != "__init__.py"}
-    assert not circle({(folder(a), folder(b)) for a, b in inside if folder(a) != folder(b)})
+    folders = (
+        (KNOWN[a].parent.as_posix(), KNOWN[b].parent.as_posix())
+        for a, b in EDGES
+        if KNOWN[a].name != "__init__.py"
+    )
+    assert not circle({(one, other) for one, other in folders if one != other})
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -74,55 +76,41 @@ def test_packages_import_those_before(package: str) -> None:
 
 
 def test_folders_have_twelve_files_at_most() -> None:
-    folders = [path for path in ROOT.rglob("*") if path.is_dir() and path.name != "_lib"]
-    sizes = {
-        str(path.relative_to(ROOT)): sum(file.suffix in {".py", ".c", ".h"} for file in files)
-        for path in folders
-        if (files := list(path.iterdir()))
-    }
-    assert max(sizes.values()) <= LARGEST, sizes
+    files = [path for path in PACKAGE.rglob("*.*") if path.suffix in {".py", ".c", ".h"}]
+    folders = [path.parent for path in files]
+    assert [folder for folder in {*folders} if folders.count(folder) > 12] == []
 
 
 def test_page_lists_the_packages() -> None:
-    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
-    assert folders == set(PACKAGES)
-    section = PAGE.partition("## The packages")[2].partition("\n## ")[0]
-    assert tuple(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == PACKAGES
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(PACKAGES)
+    assert tuple(cells[0].strip("`") for cells in table(PAGE, "The packages")) == PACKAGES
 
 
 def test_public_names_are_shown_somewhere() -> None:
     """In a scenario, a notebook or on a page: a name that nobody needs is not offered."""
-    shown = [
-        TOP / "README.md",
-        *(TOP / "docs").glob("*.md"),
-        *(TOP / "scenarios").glob("*.py"),
-        *(TOP / "notebooks").glob("*.ipynb"),
-    ]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in shown)
+    examples = *(ROOT / "scenarios").glob("*.py"), *(ROOT / "notebooks").glob("*.ipynb")
+    pages = (text for text in PAGES.values() if "\n::: " not in text)  # no reference
+    text = "".join([*pages, *(path.read_text(encoding="utf-8") for path in examples)])
     assert [name for name in casadi_hybrid.__all__ if name not in text] == []
     assert len(casadi_hybrid.__all__) <= 20
 
 
 def trace(call: Callable[[], object]) -> tuple[list[str], int]:
     """Files of the package in the order of their first call, and the number of Python calls."""
-    files: list[str] = []
-    count = 0
+    files: dict[str, int] = {}
 
-    def profile(frame: object, event: str, _: object) -> None:
-        nonlocal count
-        path = Path(frame.f_code.co_filename)  # type: ignore[attr-defined]
+    def profile(frame: Any, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
         if event == "call" and path.is_relative_to(INSTALLED):
-            count += 1
             name = path.relative_to(INSTALLED).as_posix()
-            if name not in files:
-                files.append(name)
+            files[name] = files.get(name, 0) + 1
 
     sys.setprofile(profile)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return files, count
+    return list(files), sum(files.values())
 
 
 def solver_call() -> Callable[[], object]:
@@ -152,7 +140,7 @@ def mpc_step() -> Callable[[], object]:
 
 
 @pytest.mark.parametrize(
-    ("title", "make", "most"),
+    ("heading", "make", "most"),
     [
         ("A call of a `Solver`", solver_call, 50),
         ("A call of a solver made by `nlpsol`", nlpsol_call, 10),
@@ -160,12 +148,13 @@ def mpc_step() -> Callable[[], object]:
     ],
 )
 def test_traces_are_those_of_the_page(
-    title: str, make: Callable[[], Callable[[], object]], most: int
+    heading: str, make: Callable[[], Callable[[], object]], most: int
 ) -> None:
     call = make()
     for _ in range(3):  # the first calls import, plan and allocate
         call()
     files, count = trace(call)
-    (block,) = re.findall(rf"^## {re.escape(title)}\n.*?```text\n(.*?)```", PAGE, re.DOTALL | re.M)
-    assert [line.split()[0] for line in block.splitlines()] == files
+    section = PAGES[PAGE].partition(f"\n## {heading}\n")[2]
+    block = section.partition("```text\n")[2].partition("```")[0]
+    assert re.findall(r"^\S+", block, re.MULTILINE) == files
     assert count <= most

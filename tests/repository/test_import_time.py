@@ -7,9 +7,8 @@ import sys
 import pytest
 from support.cases.watched import ended
 
-from casadi_hybrid.utils.late import LateModule
-
 HEAVY = ("scipy", "matplotlib", "pandas", "joblib", "tqdm", "pyarrow", "distributed")
+PAPER = "casadi_hybrid.paper."
 SELDOM = (
     "casadi_hybrid.cli.",
     "casadi_hybrid.control.",
@@ -21,15 +20,13 @@ SELDOM = (
     "casadi_hybrid.utils.output.plotting",
     "casadi_hybrid.verify.judging",
 )
-FOLDERS = "paper.iterations", "paper.rules", "verify"
-LATE = ("casadi_hybrid", *(f"casadi_hybrid.{folder}" for folder in FOLDERS))
 SOLVE = """
 import casadi as ca
 x, p = ca.MX.sym("x", 2), ca.MX.sym("p")
 nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] * x[1]}
-solver = casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp, OPTIONS)
-found = solver(x0=1, p=2, ubg=1)
-assert abs(float(found["g"]) - 1) < 1e-6
+solver = casadi_hybrid.nlpsol("solver.solver", "hybrid", nlp)
+solution = solver(x0=1, p=2, ubg=1)
+assert abs(float(solution["g"]) - 1) < 1e-6
 """
 WAYS = {
     "statistics": 'assert solver.stats()["success"]',
@@ -50,19 +47,18 @@ assert opti.solve().value(y) > 0.9
     "a graph": "assert abs(float(ca.Function('of_p', [p], [solver(x0=1, p=p)['f']])(2))) < 1e-6",
     "many": "assert solver.batch(x0=1, p=[[1, 2, 3]], ubg=1).success.all()",
 }
-DEADLINES = """
+LATER_SOLVES = """
+import sys
+solver = casadi_hybrid.nlpsol("timed", "hybrid", nlp, {"max_time": 100})
+solver(x0=1, p=2, ubg=1)
 before = set(sys.modules)
-x0, lam = [1.0, 2.0], 0.3
-for numbers in ({"lbg": 1, "ubg": 1, "lbx": 2}, {"p": 3, "lam_g0": 0.3}, {"x0": 1e7, "lbg": -1}):
-    solver(**numbers)
+for arguments in ({"lbg": 1, "ubg": 1, "lbx": 2}, {"p": 3, "lam_g0": 0.3}, {"x0": 1e7, "lbg": -1}):
+    solver(**arguments)
 solver(x0=[1, 2], p=2, lbg=3, ubg=1e3, lbx=-1, ubx=1)
 assert not solver.stats()["success"]
-kinds = "scipy", "casadi_hybrid", "feral"
-late = {name for name in set(sys.modules) - before if name.startswith(kinds)}
-assert not late, late
+late = set(sys.modules) - before
+assert not [name for name in late if name.startswith(("scipy", "casadi_hybrid", "feral"))], late
 """
-
-
 LEARNED = """
 import casadi as ca, sys
 class Model(ca.Callback):
@@ -92,18 +88,23 @@ def loaded_after(script: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+def starting_with(prefixes: str | tuple[str, ...], modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith(prefixes)}
+
+
 def test_import_and_small_solve_load_little():
-    imported, solved = loaded_after(""), loaded_after("OPTIONS = None" + SOLVE)
+    imported, solved = loaded_after(""), loaded_after(SOLVE)
     for loaded in (imported, solved):
-        assert not loaded.intersection(HEAVY)
-        assert not {name for name in loaded if name.startswith(SELDOM)}
-    ours = {name for name in solved - imported if name.startswith("casadi_hybrid")}
-    assert not ours  # a first solve waits for no import
+        assert loaded.isdisjoint(HEAVY)
+        assert not starting_with(SELDOM, loaded)
+    assert not starting_with("casadi_hybrid", solved - imported)  # a first solve imports nothing
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_solve_needs_no_scipy(way):
-    assert loaded_after("OPTIONS = None" + SOLVE + way).isdisjoint(HEAVY)
+def test_solve_loads_neither_scipy_nor_paper(way):
+    loaded = loaded_after(SOLVE + way)
+    assert loaded.isdisjoint(HEAVY)
+    assert not starting_with(PAPER, loaded)
 
 
 def test_pages_and_figures_open_no_window(tmp_path):
@@ -112,19 +113,13 @@ from casadi_hybrid.utils.output import plotting
 solver.result.report({str(tmp_path / "page.html")!r})
 plotting.save(plotting.figure()[0], {str(tmp_path / "figure.png")!r})
 """
-    assert "matplotlib.pyplot" not in loaded_after("OPTIONS = None" + SOLVE + script)
+    assert "matplotlib.pyplot" not in loaded_after(SOLVE + script)
     assert {path.name for path in tmp_path.iterdir()} == {"page.html", "figure.png"}
 
 
-@pytest.mark.parametrize("way", ["statistics", "a result", "Solver"])
-def test_default_method_loads_nothing_of_paper(way):
-    loaded = loaded_after("OPTIONS = None" + SOLVE + WAYS[way])
-    assert not {name for name in loaded if name.startswith("casadi_hybrid.paper.")}
-
-
-def test_solve_with_deadline_imports_nothing():
-    loaded_after('OPTIONS = {"max_time": 100}' + SOLVE + DEADLINES)
-    loaded_after(LEARNED)
+@pytest.mark.parametrize("script", [SOLVE + LATER_SOLVES, LEARNED], ids=["exact", "learned"])
+def test_solve_with_deadline_imports_nothing(script):
+    loaded_after(script)
 
 
 def test_controller_loads_all_beforehand():
@@ -134,18 +129,18 @@ def test_controller_loads_all_beforehand():
 
 def test_help_loads_nothing_heavy():
     script = "from casadi_hybrid.cli.parser import make_parser\nmake_parser().format_help()"
-    assert not loaded_after(script).intersection(HEAVY)
+    assert loaded_after(script).isdisjoint(HEAVY)
 
 
-@pytest.mark.parametrize("package", LATE)
-def test_package_offers_late_names(package):
+@pytest.mark.parametrize("folder", ["", ".paper.iterations", ".paper.rules", ".verify"])
+def test_package_offers_late_names(folder):
+    package = f"casadi_hybrid{folder}"
     script = f"""
 import importlib
 package = importlib.import_module({package!r})
 assert set(package.__all__) <= set(dir(package))
 namespace = {{}}
 exec("from {package} import *", namespace)
-assert set(package.__all__) <= set(namespace)
 for name in package.__all__:
     assert getattr(package, name) is namespace[name], name
     assert getattr(namespace[name], "__name__", name) == name
@@ -163,13 +158,3 @@ from casadi_hybrid.verify import Report, verify
 assert casadi_hybrid.verify is verify and casadi_hybrid.Report is Report
 """
     assert "casadi_hybrid.verify.judging" in loaded_after(script)
-
-
-def test_late_module_is_the_module():
-    late = LateModule("json.decoder")
-    assert late.JSONDecoder is json.JSONDecoder
-    assert "JSONDecoder" in vars(late)
-    with pytest.raises(AttributeError, match="nothing"):
-        late.nothing  # noqa: B018
-    with pytest.raises(ModuleNotFoundError):
-        LateModule("casadi_hybrid.nowhere").anything  # noqa: B018

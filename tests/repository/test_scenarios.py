@@ -1,7 +1,7 @@
 """Each scenario, copied alone, runs and says the truth; their models obey textbook equations."""
 
+import ast
 import os
-import re
 import runpy
 import shutil
 import sys
@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from support.cases.pages import python_of
 from support.cases.watched import ended
 from support.paths import ROOT
 
@@ -22,9 +23,9 @@ WRONG = """
 import sys, casadi_hybrid.control as control
 solve = control.OptimalControl.solve
 def wrong(self, *arguments, **named):
-    found = solve(self, *arguments, **named)
-    found.x[:] += 1e-3
-    return found
+    solution = solve(self, *arguments, **named)
+    solution.x[:] += 1e-3
+    return solution
 control.OptimalControl.solve = wrong
 import van_der_pol
 sys.exit(0 if van_der_pol.main() else 1)
@@ -46,10 +47,9 @@ def test_copy_in_empty_folder_is_accepted(name, tmp_path):
     done = copied(name, tmp_path)("-W", "error", f"{name}.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ACCEPTED" in done.stdout
-    assert "IPOPT from x     the same point" in done.stdout
-    pictures = [path for path in tmp_path.iterdir() if path.suffix == ".png"]
+    pictures = [path.name for path in tmp_path.iterdir() if path.suffix == ".png"]
     assert pictures
-    assert all(path.name.startswith(name) for path in pictures)
+    assert all(picture.startswith(name) for picture in pictures)
 
 
 def test_wrong_answer_gives_exit_code_one(tmp_path):
@@ -63,16 +63,23 @@ def test_scenarios_are_short_and_import_little():
     assert sorted(scenario_summaries(FOLDER)) == NAMES
     for name in NAMES:
         text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-        imported = re.findall(r"^\s*(?:from|import) (\w+)", text.split('"""', 2)[2], flags=re.M)
-        assert set(imported) <= allowed, name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= allowed, name
+            elif isinstance(node, ast.ImportFrom):
+                assert str(node.module).partition(".")[0] in allowed, name
         assert len(text.splitlines()) <= 100, name
+
+
+def test_problem_is_importable_without_running():
+    for name in ("van_der_pol", "pendulum"):
+        assert isinstance(contents(name)["problem"](), OptimalControl)
 
 
 def test_scenario_of_guide_is_accepted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    guide = (FOLDER / "README.md").read_text(encoding="utf-8")
     names = {"__name__": "block"}
-    exec(re.search(r"```python\n(.*?)```", guide, flags=re.S)[1], names)
+    exec(python_of("scenarios/README.md")[0], names)
     assert names["main"]()
     assert "ACCEPTED" in capsys.readouterr().out
     assert (tmp_path / "block.png").exists()
@@ -102,57 +109,39 @@ def tank(x, u):
     return [1 - c - reaction, heat, u[0]]
 
 
-def parked(x, u):
-    _, _, heading, steering, v = x
-    turn = v * np.tan(steering) / 2.7
-    return [v * np.cos(heading), v * np.sin(heading), turn, u[0], u[1]]
-
-
-def along_road(x, u):
-    _, heading, steering, v = x
-    in_time = [v * np.sin(heading), v * np.tan(steering) / 2.7, u[0], u[1]]
-    return np.array(in_time) / (v * np.cos(heading))
-
-
-def swing(x, u):
-    return [x[1], (u[0] - 0.02 * x[1] - 9.81 * 0.5 * np.sin(x[0])) / 0.25]
-
-
 def levels(x, u):
     flow = 5e-5 * np.sqrt(2 * 9.81 * x)
     lost = 3e-6 * np.sqrt(2 * 9.81 * x[1])
     return np.array([u[0] - flow[0], flow[0] - flow[1] - lost, flow[1] - flow[2]]) / 0.0154
 
 
-@pytest.mark.parametrize(
-    ("name", "plant", "arguments", "p", "law"),
-    [
-        ("cartpole", "cart_pole", (), [], cartpole),
-        ("mpc_cartpole", "cart_pole", (1.2, 0.33, 0.525, 0.3), [],
-         lambda x, u: cartpole(x, u, 1.2, 0.33, 0.525, 0.3)),
-        ("quadrotor", "vehicle", (), [], quadrotor),
-        ("mpc_quadrotor", "vehicle", (0.65, 0.012, 0.2), [],
-         lambda x, u: quadrotor(x, u, 0.65, 0.012, 0.2)),
-        ("reactor", "stirred_tank", (), [], tank),
-        ("robust_reactor", "stirred_tank", (), [1, 1], tank),
-        ("parking", None, (), [], parked),
-        ("lane_change", None, (), [], along_road),
-        ("pendulum", None, (), [], swing),
-        ("tank_estimation", "tanks", (), [3.0], levels),
-    ],
-)  # fmt: skip
-def test_model_obeys_its_equations(name, plant, arguments, p, law):
+MODELS = {
+    "cartpole": ("cart_pole", (), [], cartpole),
+    "mpc_cartpole": ("cart_pole", (1.2, 0.33, 0.525, 0.3), [], cartpole),
+    "quadrotor": ("vehicle", (), [], quadrotor),
+    "mpc_quadrotor": ("vehicle", (0.65, 0.012, 0.2), [], quadrotor),
+    "reactor": ("stirred_tank", (), [], tank),
+    "robust_reactor": ("stirred_tank", (), [1, 1], tank),
+    "tank_estimation": ("tanks", (), [3.0], levels),
+}
+"""The function that makes the model, its arguments, parameters, and the equations."""
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_obeys_its_equations(name):
+    plant, arguments, p, law = MODELS[name]
     scenario = contents(name)
-    model = scenario[plant](*arguments) if plant else scenario["problem"]().model
+    model = scenario[plant](*arguments)
     rng = np.random.default_rng(0)
-    sizes = [sum(signal.size for signal in model.signals[kind].values())
-             for kind in ("state", "control")]  # fmt: skip
+    sizes = [
+        sum(signal.size for signal in model.signals[kind].values()) for kind in ("state", "control")
+    ]
     for _ in range(3):
         x, u = (rng.uniform(0.1, 1.0, size) for size in sizes)
         if law is tank:
             x *= [1.0, 350.0, 320.0]
-        found = model.moves.rate(x, [], u, p, 0.0).full().ravel()
-        np.testing.assert_allclose(found, law(x, u[: len(u)]), rtol=1e-9, atol=1e-9)
+        rates = model.moves.rate(x, [], u, p, 0.0).full().ravel()
+        np.testing.assert_allclose(rates, law(x, u, *arguments), rtol=1e-9, atol=1e-9)
 
 
 def test_reactor_rests_at_unstable_set_point():
@@ -188,8 +177,3 @@ def test_slopes_of_references_are_their_velocities():
     lap, times, step = contents("mpc_quadrotor")["lap"], np.linspace(0.0, 4.0, 9), 1e-5
     slope = (lap(times + step)[:2] - lap(times - step)[:2]) / (2 * step)
     np.testing.assert_allclose(lap(times)[2:], slope, atol=1e-8)
-
-
-def test_problem_is_importable_without_running():
-    for name in ("van_der_pol", "pendulum"):
-        assert isinstance(contents(name)["problem"](), OptimalControl)

@@ -2,8 +2,6 @@
 
 from casadi_hybrid.problem.graph.directions import BEFORE_3_8
 
-_PEERS = ("fatrop", "piqp", "hpipm")
-"""Solvers whose options the benchmark knows as of CasADi 3.8, whose wheel has all of them."""
 _OPTIONS = "the options of this solver are those of CasADi 3.8"
 NEEDS_3_8 = {
     "test_interrupt_of_a_model_stops_the_solve": "CasADi 3.7 loses an interrupt of its callbacks",
@@ -21,7 +19,6 @@ NEEDS_3_8 = {
     "test_blocks_run_and_print_what_stands_below[docs/from_ipopt.md]":
         "CasADi 3.7 has no abs(…) of a vector",
     "test_fatrop_finds_the_stages": _OPTIONS,
-    "test_cold_peer_solves_a_problem[uno filtersqp]": "the wheel of CasADi 3.7 has no Uno",
 }  # fmt: skip
 """Why a test is left out before CasADi 3.8, by its name, or that of its function for all cases."""
 
@@ -30,7 +27,5 @@ def left_out(name: str) -> str | None:
     """Why the test of this name, "function[case]", does not run with this CasADi."""
     if not BEFORE_3_8:
         return None
-    function, _, case = name.partition("[")
-    if function == "test_peer_accepts_options_and_solves_a_step":
-        return _OPTIONS if any(peer in case for peer in _PEERS) else None
+    function = name.partition("[")[0]
     return NEEDS_3_8.get(name, NEEDS_3_8.get(function))

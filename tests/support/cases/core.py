@@ -1,6 +1,4 @@
-"""Problems for the tests of the engine in C, closed loops of warm solves over them, and structures
-of the core by which they call its pieces.
-"""
+"""Problems for tests of the core, with numbers that move, and structures of the core's pieces."""
 
 import ctypes as ct
 import shutil
@@ -12,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from support.judges.kkt import Judge
 
 from casadi_hybrid import Problem, nlpsol
 from casadi_hybrid.core.binding.core import OUTPUTS, engine_of
@@ -202,41 +201,18 @@ def in_graph_of(solver: Any, arguments: Iterable[str]) -> ca.Function:
 def solved(
     made: tuple[dict[str, Any], Numbers], options: dict[str, Any] | None = None, **given: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """The solver, and the outputs of one solve as arrays.
-
-    Args:
-        made: the dictionary of ``nlpsol`` and the numbers.
-        options: of the solver.
-        **given: other numbers.
-    """
+    """The solver, and the outputs of one solve as arrays."""
     problem, numbers = made
     solver = nlpsol("solver", "hybrid", problem, options or {})
-    found = solver(**{**numbers, **given})
-    return solver, {name: value.full().ravel() for name, value in found.items()}
+    outputs = solver(**{**numbers, **given})
+    return solver, {name: value.full().ravel() for name, value in outputs.items()}
 
 
 def assert_kkt(made: tuple[dict[str, Any], Numbers], found: Numbers, tol: float = 1e-6) -> None:
     """The KKT conditions by CasADi's derivatives, relative to large multipliers."""
-    problem, given = made
-    x = problem["x"]
-    p, g = (problem.get(name, type(x)(0, 1)) for name in "pg")
-    f = problem.get("f", type(x)(1, 1))
-    derivatives = ca.Function("of", [x, p], [ca.gradient(f, x), ca.jacobian(g, x), g])
-    point = derivatives(found["x"], given.get("p", np.zeros(0)))
-    slope, J, rows = (value.full() for value in point)
-    lam_x, lam_g = found["lam_x"], found["lam_g"]
-    size = max(1.0, np.abs(lam_x).max(initial=0.0), np.abs(lam_g).max(initial=0.0))
-    assert np.abs(slope.ravel() + J.T @ lam_g + lam_x).max() <= tol * size
-    for value, lam, low, high in (
-        (found["x"], lam_x, given.get("lbx", -np.inf), given.get("ubx", np.inf)),
-        (rows.ravel(), lam_g, given.get("lbg", -np.inf), given.get("ubg", np.inf)),
-    ):
-        below, above = value - np.asarray(low), np.asarray(high) - value
-        room = tol * np.maximum(1.0, np.abs(value))
-        assert (below >= -room).all()
-        assert (above >= -room).all()
-        assert (np.maximum(lam, 0.0) * np.minimum(np.abs(above), 1.0) <= tol * size).all()
-        assert (np.maximum(-lam, 0.0) * np.minimum(np.abs(below), 1.0) <= tol * size).all()
+    problem, arguments = made
+    lam = np.concatenate((found["lam_x"], found["lam_g"], [1.0]))
+    assert Judge(problem).kkt(found, arguments) <= tol * np.abs(lam).max()
 
 
 def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
@@ -252,8 +228,6 @@ def assert_cut_short(made: tuple[dict[str, Any], Numbers], most: int) -> None:
 # Structures of the core's own headers: Arena is hybrid_arena, PointData hybrid_point.
 
 POINTER, NUMBER, WHOLE = ct.c_void_p, ct.c_double, ct.c_int
-
-
 core = Headers(*(text for name, text in core_sources().items() if name.endswith(".h")))
 Arena, PointData, TrialData = core.hybrid_arena, core.hybrid_point, core.hybrid_trial
 BoundMultipliersData, LowRankData = core.hybrid_bound_multipliers, core.hybrid_low_rank

@@ -50,7 +50,7 @@ class Judge:
         return Values(float(f), numbers(gradient), numbers(g), J.full())
 
     def violations(self, x: Any, call: Mapping[str, Any]) -> tuple[Array, Array]:
-        """How far x and g(x) lie above (positive) or below (negative) their bounds."""
+        """Violations of the bounds on x and g(x): positive above, negative below."""
         values = (numbers(x), self.at(x, call.get("p", ())).g)
         of_x, of_g = (
             np.maximum(value - side(call, f"ub{key}", value.size), 0.0)

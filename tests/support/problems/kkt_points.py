@@ -7,22 +7,16 @@ from typing import Any
 import casadi as ca
 from support.problems.verdicts import read, value_of
 
+from casadi_hybrid import Problem, Report, verify
 from casadi_hybrid.verify import Curvature
 
 
 @dataclass(frozen=True)
 class Known:
-    """min f s.t. lbg ≤ g ≤ ubg, lbx ≤ x ≤ ubx, a KKT point of it and what the point is.
+    """A KKT point of a program in x and p with f, g and finite ``bounds``.
 
-    Attributes:
-        name: for the test's id.
-        f, g: formulas of x (and p where there are parameters).
-        x, lam_x, lam_g: the point; multipliers None where they are not unique.
-        verdict: the second-order verdict.
-        inertia: of the Hessian of L on the kernel of the binding rows.
-        strong, weak: names of the active inequalities.
-        bounds: those that are not infinite.
-        p: parameter values.
+    ``inertia`` is that of the Hessian of L on the kernel of the binding rows; strong and weak name
+    the active inequalities. Multipliers that are not unique are None.
     """
 
     name: str
@@ -52,7 +46,7 @@ class Known:
 
     @property
     def minimizer(self) -> bool:
-        """Whether the verifier should accept the point."""
+        """The verifier should accept the point."""
         return self.verdict is not Curvature.NEGATIVE_CURVATURE
 
     def __str__(self) -> str:
@@ -78,3 +72,20 @@ def of_entry(f: str, g: list[str], verdict: str, bounds: Any = None, **known: An
 
 WORDS = ("strong", "weak")
 KNOWN = tuple(of_entry(**entry) for entry in read("points"))
+
+
+def plane(f: Callable[[Any], Any], h: Callable[[Any], Any], n: int = 2) -> Problem:
+    """A problem in n SX variables from two functions of them."""
+    x = ca.SX.sym("x", n)
+    return Problem(x=x, f=f(x), h=h(x))
+
+
+def circle() -> Problem:
+    """min x + y on the circle of radius √2: minimizer (−1, −1), λ = ½; maximizer (1, 1), λ = −½."""
+    return plane(lambda x: x[0] + x[1], lambda x: ca.sumsqr(x) - 2)
+
+
+def judge(known: Known, answer: Any = None, kind: Any = ca.SX, **more: Any) -> Report:
+    """The report on a known point, or on another answer, by default without IPOPT."""
+    arguments = {"ipopt": False} | known.instance | more
+    return verify(known.nlp(kind), known.x if answer is None else answer, **arguments)

@@ -25,18 +25,11 @@ Point = tuple[float, ...]
 
 @dataclass(frozen=True)
 class NLP:
-    """min f(x) subject to lbg ≤ g(x) ≤ ubg, lbx ≤ x ≤ ubx, and what is published of it.
+    """A published problem with inequalities, its start x0, minimizer and values.
 
-    Attributes:
-        name: "HS" or "TP" and the number in the book.
-        x0: standard start.
-        f_star: published least value, corrected where the note says so.
-        build: makes x, f, g (SX columns) and the lists lbx, ubx, lbg, ubg; new symbols at a call.
-        x_star: published minimizer.
-        f0: published f(x0), None where it could not be confirmed.
-        feasible: whether the book calls x0 feasible, None where it could not be confirmed.
-        residuals: their number where f is the sum of their squares.
-        note: misprints and what is right, other minima, what could not be confirmed.
+    ``build`` makes x, f, g and the lists lbx, ubx, lbg, ubg, with new symbols at each call. The
+    note names misprints and other minima; unconfirmed numbers are None. ``residuals`` is the
+    number of squares in f.
     """
 
     name: str
@@ -58,17 +51,10 @@ class NLP:
 
 @dataclass(frozen=True)
 class System:
-    """h(x) = 0 with m equations, more than unknowns, and what is published of it.
+    """A published system h(x) = 0 of m equations, more than unknowns; consistent if it has a root.
 
-    Attributes:
-        consistent: whether a point with h = 0 exists (to rounding, where the note says so).
-        known_norm2: published least sum of squares, None where no publication gives it.
-        build: makes the :class:`~casadi_hybrid.Problem` with f = 0 and h the residuals.
-        starts: every published start, ``x0`` first.
-        start_norms: published ‖h‖₂ at the first of ``starts``, as many as were published.
-        minimizer: a published point that attains ``known_norm2`` (or h = 0), where one is.
-        digits: significant digits of ``known_norm2``; the last one may be cut, not rounded.
-        note: misprints, other minima, and what could not be confirmed.
+    ``known_norm2`` is the least sum of squares, attained at ``minimizer``; the last of its
+    ``digits`` may be cut. ``start_norms`` are ‖h‖₂ at the first of ``starts``, x0 among them.
     """
 
     name: str
@@ -148,19 +134,11 @@ def residuals_of(entry: NLP) -> System:
 
     Bounds can only raise the least value, so ``known_norm2`` is given for consistent systems alone.
     """
-    consistent = entry.f_star == 0
-    return System(
-        name=f"{entry.name}E",
-        m=entry.residuals,
-        x0=entry.x0,
-        consistent=consistent,
-        source=entry.source,
-        build=partial(build_system, "more", f"{entry.name}E"),
-        known_norm2=0.0 if consistent else None,
-        starts=(entry.x0,),
-        minimizer=entry.x_star if consistent else None,
-        note="The residuals of a least-squares problem as equations, without its bounds.",
-    )
+    name, consistent = f"{entry.name}E", entry.f_star == 0
+    least = {"known_norm2": 0.0, "minimizer": entry.x_star} if consistent else {}
+    build = partial(build_system, "more", name)
+    known = {"name": name, "m": entry.residuals, "x0": entry.x0, "source": entry.source}
+    return system_of(consistent=consistent, build=build, **known, **least)
 
 
 def system_of(x0: Point, starts: tuple[Point, ...] = (), **known: Any) -> System:
@@ -177,8 +155,3 @@ SYSTEMS = tuple(system_of(**known) for known in collection("systems", build_syst
 def hs_problem(number: int) -> NLP:
     """Return the problem of Hock & Schittkowski with this number."""
     return next(entry for entry in HS if entry.number == number)
-
-
-def system(name: str) -> System:
-    """Return the over-determined system of this name."""
-    return next(entry for entry in SYSTEMS if entry.name == name)

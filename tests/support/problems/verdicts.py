@@ -1,13 +1,11 @@
 """Problems with a known verdict, read from ``data/verdicts.json``: {kind: {label: problem}}.
 
-A text in the file is an expression of CasADi's functions and the names below; a list of texts under
-g is a list of rows, ``equal`` is lbg and ubg at once, and what is no attribute of ``Case`` is an
-argument of the call. The kinds, where several answers may be right:
+A text in the file is an expression of CasADi's functions and the names below; a list under g is a
+list of rows, ``equal`` is lbg and ubg, and other keys than attributes of ``Case`` are arguments of
+the call. Several answers are right for some kinds:
 
-- "no multipliers": the minimizer admits none, but beside it, within the tolerance on the violation,
-  large ones exist: a KKT point within tolerance and a Fritz-John point are right.
-- "no minimizer": f has a largest lower bound that is not attained. Far out every residual is within
-  tolerance, so success and failure are right; only UNBOUNDED would be wrong.
+- "no multipliers": a KKT point within tolerance, with large multipliers, or a Fritz-John point.
+- "no minimizer": any verdict but UNBOUNDED; f has a lower bound that is not attained.
 - "on the edge": the infimum lies on the edge of the domain, where the slope is infinite.
 - "poles": f → −∞ at a finite point.
 - "no curvature": only the second derivative does not exist at the start.
@@ -29,33 +27,27 @@ a, b = y[0], y[1]
 FIVE = np.array([[1.0, 2.0], [3.0, -1.0], [0.5, 0.5], [-2.0, 1.0], [1.0, 1.0]])
 FIVE_B = np.array([1.0, 2.0, -1.0, 0.5, 3.0])
 POWERS = 2.0 ** np.subtract.outer(np.arange(5), np.arange(5))
-NAMES = vars(ca) | {
-    "np": np, "INF": INF, "inf": INF, "x": x, "y": y, "z": z, "w": w, "big": big, "a": a, "b": b,
-    "c": ca.MX.sym("c", 2), "p": ca.SX.sym("p", 2), "FIVE": FIVE, "FIVE_B": FIVE_B,
-    "FIVE_LEAST": np.sqrt(np.linalg.lstsq(FIVE, FIVE_B, rcond=None)[1][0]),
-    "ROOT2": np.sqrt(2.0), "RINGS": np.sqrt(4.5), "HALF": np.sqrt(0.5),
-    "CIRCLE": ca.sumsqr(y) - 1, "ROSEN": 100 * (b - a**2) ** 2 + (1 - a) ** 2,
-    "TO_LINES": np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 1.0], [0.0, 3.0], [-1.0, 4.0]]),
-    "KLEE": np.tril(2 * POWERS, -1) + np.eye(5),
-}  # fmt: skip
+c, p = ca.MX.sym("c", 2), ca.SX.sym("p", 2)
+ROOT2, RINGS, HALF = np.sqrt([2.0, 4.5, 0.5])
+CIRCLE, ROSEN = ca.sumsqr(y) - 1, 100 * (b - a**2) ** 2 + (1 - a) ** 2
+FIVE_LEAST = np.sqrt(np.linalg.lstsq(FIVE, FIVE_B, rcond=None)[1][0])
+TO_LINES = np.array([[1.0, 1.0], [1.0, -1.0], [2.0, 1.0], [0.0, 3.0], [-1.0, 4.0]])
+KLEE = np.tril(2 * POWERS, -1) + np.eye(5)
+inf = INF
+NAMES = vars(ca) | globals()
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem and what is known of it.
+    """A problem of CasADi, the arguments of its call, and known facts.
 
     Attributes:
-        nlp, call: CasADi's problem and the arguments of the call.
-        f_star: objective values at its KKT points; any of them is right.
-        x_star: the only KKT point, or where the returned point has to be; None where that is open.
-        near: how close x has to come; sqrt(1e-6) where the violation or slope is quadratic there.
-        solved: whether a point within tolerance of the KKT conditions exists at all.
-        least: values ‖v‖₂ may have at a stationary point v of the (weighted) violation; empty
-            where that is not known in closed form.
-        weights: of the rows in v. A row whose gradient exceeds 100 at the start is scaled to 100
-            by the solver, which its documentation says.
-        ray: (point, direction): point + t·direction is feasible and f falls without bound for
-            t → ∞. None where only a curve has that.
+        f_star, x_star: objective values at KKT points, and the point to return, if it is unique.
+        near: largest distance of x; sqrt(1e-6) where the violation or slope is quadratic there.
+        solved: a point within tolerance of the KKT conditions exists.
+        least: possible ‖v‖₂ at stationary points of the violation v, if known in closed form.
+        weights: of the rows in v; the solver scales rows of a gradient above 100 at the start.
+        ray: point and direction of a feasible ray on which f falls without bound, if there is one.
     """
 
     nlp: dict[str, Any]
@@ -97,9 +89,7 @@ def case_of(kind: str, entry: dict[str, Any]) -> Case:
 
 
 EDGES = ("no multipliers", "no minimizer", "on the edge", "poles", "no curvature")
-SOLVABLE = (
-    "rank", "no interior", "complementarity", "domain", "parts", "starts", "scales", "one",
-)  # fmt: skip
+SOLVABLE = "rank", "no interior", "complementarity", "domain", "parts", "starts", "scales", "one"
 PROBLEMS = {
     kind: {label: case_of(kind, entry) for label, entry in group.items()}
     for kind, group in read("verdicts").items()
