@@ -39,8 +39,8 @@ WRITTEN = {
     "docs/studies.md": ["bend"],
 }
 """What the Python of a page leaves in its folder."""
-NOT_PRINTED = {"docs/maintainers.md", "docs/studies.md"}
-"""Pages whose texts are a tree of folders and what a command says."""
+NOT_PRINTED = {"docs/architecture.md", "docs/studies.md"}
+"""Pages whose texts are lists of files and the output of a command."""
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MADE = {
     "index.md", "changelog.md", "scenarios.md", "notebooks.md",
