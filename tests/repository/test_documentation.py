@@ -50,8 +50,9 @@ def test_paper_page_names_tests_and_files_that_exist():
         assert f"| {one.name} | `{one.file}` |" in page
 
 
-def test_notation_names_what_its_files_have():
-    page = (ROOT / "docs" / "mathematics.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("page_name", ["mathematics.md", "paper.md"])
+def test_notation_names_what_its_files_have(page_name):
+    page = (ROOT / "docs" / page_name).read_text(encoding="utf-8")
     (table,) = re.findall(r"^## Notation\n(.*?)^## ", page, re.DOTALL | re.MULTILINE)
     for symbol, names, files, _ in table_rows(table)[1:]:
         paths = [PACKAGE / name for name in re.findall(r"`([\w/]+\.(?:py|h))`", files)]
