@@ -25,7 +25,7 @@ WRITTEN = {
     "docs/studies.md": ["bend"],
 }
 """Files that the Python of a page writes."""
-NOT_PRINTED = {"docs/maintainers.md", "docs/studies.md"}
+NOT_PRINTED = {"docs/architecture.md", "docs/studies.md"}
 """Pages with trees of folders and outputs of commands."""
 
 

@@ -186,8 +186,18 @@ def test_files_of_paper_page_exist():
     assert not [name for name in files if not any((root / name).is_file() for root in roots)]
 
 
-def test_notation_names_what_its_files_have():
-    for symbol, names, files, _ in table("docs/mathematics.md", "Notation"):
+def test_tests_of_paper_page_exist():
+    texts = {
+        path.name: path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/test_*.py")
+    }
+    named = re.findall(r"`(?:\w+/)*(test_\w+\.py)(?:::(\w+))?`", PAGES["docs/paper.md"])
+    assert named
+    assert not [(file, name) for file, name in named if f"def {name}" not in texts.get(file, "")]
+
+
+@pytest.mark.parametrize("page", ["docs/mathematics.md", "docs/paper.md"])
+def test_notation_names_what_its_files_have(page):
+    for symbol, names, files, _ in table(page, "Notation"):
         paths = [PACKAGE / name for name in re.findall(r"`([\w/]+\.(?:py|h))`", files)]
         assert paths, symbol
         text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
