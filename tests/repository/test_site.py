@@ -35,6 +35,7 @@ ELSEWHERE = {
 }  # fmt: skip
 WRITTEN = {
     "docs/control.md": ["swing.npz", "swing.pdf"],
+    "docs/recipes.md": ["controller", "tank.csv", "track.csv"],
     "docs/report.md": ["cart.html", "course.svg", "nlpsol.html", "opti.html", "solve.html"],
     "docs/studies.md": ["bend"],
 }
