@@ -21,6 +21,7 @@ ELSEWHERE = {"README.md", "docs/do_mpc.md"}
 ELSEWHERE |= {"scenarios/README.md", "docs/clients.md", "docs/embedded.md"}
 WRITTEN = {
     "docs/control.md": ["swing.npz", "swing.pdf"],
+    "docs/recipes.md": ["controller", "tank.csv", "track.csv"],
     "docs/report.md": ["cart.html", "course.svg", "nlpsol.html", "opti.html", "solve.html"],
     "docs/studies.md": ["bend"],
 }
