@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ from support.paths import ROOT
 from casadi_hybrid.paper.experiment.experiment import BUDGET, LONG
 from casadi_hybrid.paper.experiment.fitted import SEEDS
 from casadi_hybrid.paper.rules import GridSplit
+from casadi_hybrid.solver.options import foreign
+from casadi_hybrid.solver.options.options import NlpOptions
 
 PACKAGE = ROOT / "casadi_hybrid"
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -120,6 +123,18 @@ def test_names_of_package_exist(page):
         module, _, last = name.rpartition(".")
         assert importlib.util.find_spec(name if last.islower() else module), name
         assert last.islower() or hasattr(importlib.import_module(module), last), name
+
+
+def test_each_option_of_nlpsol_has_its_row():
+    page = (ROOT / "docs" / "from_ipopt.md").read_text(encoding="utf-8")
+    rows = {row[0].strip("`"): row[1:] for row in table_rows(page) if row[0].startswith("`")}
+    defaults = {field.name: f"`{field.default}`" for field in fields(NlpOptions)}
+    assert {name: row[0] for name, row in rows.items()} == defaults
+    of_ipopt = {name: re.findall(r"`(\w+)`", row[2]) for name, row in rows.items()}
+    for theirs, ours in foreign._IPOPT.items():
+        assert theirs in of_ipopt[ours] or (theirs == ours and rows[ours][2].startswith("same"))
+    own_names = {name for name, row in rows.items() if row[2].startswith("same")}
+    assert own_names <= set(foreign._IPOPT)
 
 
 def test_lines_for_do_mpc_run():

@@ -168,7 +168,7 @@ def _warn_unused(of_ipopt: list[str], of_casadi: list[str]) -> None:
         if names:
             parts.append(f"these options {kind} not used here: {', '.join(sorted(names))}")
     if parts:
-        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
+        parts.append("docs/from_ipopt.md lists the options that are used")
         warn("; ".join(parts), OptionWarning)  # at the line that makes the solver
 
 
