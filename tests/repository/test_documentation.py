@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
-import numpy as np
 import pytest
 from support.cases.pages import PAGES, blocks, python_of, table
 
@@ -17,8 +16,9 @@ import casadi_hybrid
 
 WITH_PYTHON = [page for page in PAGES if python_of(page)]
 # Run below, in test_scenarios, or in tests of the control package.
-ELSEWHERE = {"README.md", "docs/do_mpc.md"}
-ELSEWHERE |= {"scenarios/README.md", "docs/clients.md", "docs/embedded.md"}
+ELSEWHERE = {"README.md", "scenarios/README.md", "docs/embedded.md"}
+NOT_INSTALLED = "mpc.setup()", "import rockit"
+"""Lines of blocks for libraries that are not installed; other tests run them with substitutes."""
 WRITTEN = {
     "docs/control.md": ["swing.npz", "swing.pdf"],
     "docs/recipes.md": ["controller", "tank.csv", "track.csv"],
@@ -42,6 +42,8 @@ def test_blocks_run_and_print_what_stands_below(page, monkeypatch, tmp_path, cap
     names = {"__name__": "page"}
     printed = ""
     for number, (kind, text) in enumerate(blocks(page), start=1):
+        if any(line in text for line in NOT_INSTALLED):
+            continue
         if kind == "python":
             exec(compile(text, f"{page}, block {number}", "exec"), names)
             printed = capsys.readouterr().out
@@ -60,11 +62,8 @@ def test_snippets_of_readme_run() -> None:
     names: dict[str, Any] = {}
     for text in python_of("README.md"):
         exec(compile(text, "README.md", "exec"), names)
-    assert names["result"].success
     assert names["solver"].stats()["success"]
-    assert names["nearby"].success
-    x = names["nearby"].x
-    assert np.isclose(x[1] - x[0], -0.2, atol=1e-6)
+    assert names["run"].success.all()
 
 
 def test_lines_for_do_mpc_run():
@@ -77,7 +76,8 @@ def test_lines_for_do_mpc_run():
         )
         for name in ("mpc", "mhe")
     }
-    exec("\n".join(python_of("docs/do_mpc.md")), dict(owners))
+    (lines,) = [block for block in python_of("docs/from_others.md") if "mpc.setup()" in block]
+    exec(lines, dict(owners))
     for owner in owners.values():
         solution = owner.S(x0=[0, 0], p=2, lbx=-5, ubx=5, lbg=2, ubg=2, lam_g0=[0], lam_x0=[0, 0])
         assert solution["x"].full().ravel() == pytest.approx([1, 1])
@@ -104,7 +104,7 @@ down.fixed.clear()
 
 def test_lines_beside_formulas_run(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    cells = "".join(code for _, code in table("docs/control.md", "An optimal control problem"))
+    cells = "".join(code for _, code in table("docs/control.md", "The problem in formulas"))
     lines = [line for line in re.findall(r"`([^`]+)`", cells) if "(" in line and "…" not in line]
     assert lines
     for line in lines:

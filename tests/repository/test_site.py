@@ -7,6 +7,7 @@ import shlex
 import sys
 import tomllib
 import unicodedata
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,8 @@ import casadi_hybrid
 from casadi_hybrid import control
 from casadi_hybrid.cli.parser import make_parser
 from casadi_hybrid.solver.nlpsol import stats
+from casadi_hybrid.solver.options import foreign
+from casadi_hybrid.solver.options.options import NlpOptions
 from casadi_hybrid.utils.status import PointStatus, StopReason
 
 PACKAGE = ROOT / "casadi_hybrid"
@@ -26,6 +29,16 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 MADE = {"index.md", "changelog.md", "scenarios.md", "notebooks.md"}
 MADE |= {f"notebooks/{path.stem}.md" for path in NOTEBOOKS}
 """Pages that the site makes from files elsewhere (docs/building/hooks.py)."""
+
+
+def test_each_option_of_nlpsol_has_its_row():
+    rows = {row[0].strip("`"): row[1:] for row in table("docs/from_ipopt.md", "Options")}
+    defaults = {field.name: f"`{field.default}`" for field in fields(NlpOptions)}
+    assert {name: row[0] for name, row in rows.items()} == defaults
+    same = {name for name, row in rows.items() if row[2].startswith("same")}
+    for theirs, own in foreign.IPOPT_NAMES.items():
+        assert f"`{theirs}`" in rows[own][2] or (theirs == own and own in same)
+    assert same <= set(foreign.IPOPT_NAMES)
 
 
 # Commands.

@@ -90,7 +90,7 @@ _SAME_NAME = """
     tol max_iter hessian_approximation constr_viol_tol dual_inf_tol compl_inf_tol mu_init bound_push
     constr_mult_init_max max_soc"""
 # IPOPT's options with a counterpart here.
-_IPOPT = _by_name(_COUNTERPARTS) | {name: name for name in _SAME_NAME.split()}
+IPOPT_NAMES = _by_name(_COUNTERPARTS) | {name: name for name in _SAME_NAME.split()}
 # Promises on f and g, printing, and the point of a warm start, which is taken as it is here.
 _SILENT = """
     check_derivatives_for_naninf grad_f_constant hessian_constant inf_pr_output jac_c_constant
@@ -155,7 +155,7 @@ def translate(options: Mapping[str, Any], known: list[str]) -> dict[str, Any]:
     # Asked last, since it makes a solver of IPOPT for each name.
     for name in of_ipopt:
         if not _is_ipopts(name):
-            meant = nearest(name, known if labels[name] == f"hybrid.{name}" else [*_IPOPT])
+            meant = nearest(name, known if labels[name] == f"hybrid.{name}" else [*IPOPT_NAMES])
             near = f"; did you mean {meant!r}?" if meant else ""
             raise InputError(f"unknown option {name!r} (IPOPT has none of that name{near})")
     _warn_unused(of_ipopt, unused)
@@ -168,7 +168,7 @@ def _warn_unused(of_ipopt: list[str], of_casadi: list[str]) -> None:
         if names:
             parts.append(f"these options {kind} not used here: {', '.join(sorted(names))}")
     if parts:
-        parts.append("docs/from_ipopt.md has a table of all, with what there is instead")
+        parts.append("docs/from_ipopt.md lists the options that are used")
         warn("; ".join(parts), OptionWarning)  # at the line that makes the solver
 
 
@@ -216,7 +216,7 @@ def _refuse_unknown(name: str, value: Any, known: list[str]) -> None:
             f"option {name!r} belongs to {plugin}, another solver; use ca.nlpsol for it, or the "
             f"options known here: {', '.join(sorted(known))}"
         )
-    meant = [_IPOPT.get(name, "log" if name == "print_level" else nearest(name, known))]
+    meant = [IPOPT_NAMES.get(name, "log" if name == "print_level" else nearest(name, known))]
     if _is_ipopts(name):
         meant.append(f"ipopt.{name}")
     elif not meant[0]:
@@ -248,7 +248,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
         number = np.nan if isinstance(value, str) else float(value)
         # With IPOPT's warm start mu_init is for given multipliers, which take another path here.
         apart = name == "mu_init" and options.get("warm_start_init_point") == "yes"
-        if name in _IPOPT and not apart:
+        if name in IPOPT_NAMES and not apart:
             _translate(translated, name, value)
         elif name == "print_level":
             whole: Any = int(value) if isinstance(value, float) else value
@@ -275,7 +275,7 @@ def _from_ipopt(options: Mapping[str, Any], own: dict[str, Any]) -> list[str]:
 def _translate(translated: dict[str, Any], name: str, value: Any) -> None:
     if name in ("max_iter", "max_soc") and isinstance(value, float) and value.is_integer():
         value = int(value)  # CasADi takes an integer that is written as a float
-    target = _IPOPT[name]
+    target = IPOPT_NAMES[name]
     if target == "warm":
         if value not in ("yes", "no"):
             raise InputError(f"ipopt.{name} must be 'yes' or 'no', got {value!r}")

@@ -61,7 +61,8 @@ def test_in_place_replaces_ipopt_alone(casadi_as_before):
 
 def test_lines_of_the_page_replace_ipopt(casadi_as_before, monkeypatch, tmp_path):
     """A file of the library's name asks as the library does."""
-    lines = (DOCS / "clients.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
+    blocks = (DOCS / "from_others.md").read_text("utf-8").split("```python\n")[1:]
+    (lines,) = [block.split("```")[0] for block in blocks if "import rockit" in block]
     (tmp_path / "rockit.py").write_text(LIBRARY)
     monkeypatch.syspath_prepend(tmp_path)
     names = {}
