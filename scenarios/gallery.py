@@ -26,7 +26,7 @@ Which control problem is near yours? Each scenario is one file of at most 100 li
 this package, CasADi, NumPy and matplotlib.
 
 - `casadi-hybrid run NAME` solves a scenario, draws it and checks each answer.
-  [`verify`](checking.md) accepts all of them. One case of `robot_arm` is infeasible, as it should be.
+  [`verify`](checking.md) accepts all of them. One case of `robot_arm` is infeasible on purpose.
 - `casadi-hybrid new mine --from NAME` copies a scenario for your changes.
 
 "IPOPT" is the number of its iterations from the same guess. Pictures and numbers are written by
