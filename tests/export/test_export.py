@@ -414,8 +414,8 @@ def test_the_page_says_what_works(tmp_path, monkeypatch, capsys):
         exec(compile(block, "docs/embedded.md", "exec"), names)
     assert "memory of a solve" in capsys.readouterr().out
     for c, word, folder in zip(
-        re.findall(r"```c\n(.*?)```", page, re.DOTALL), ("oscillator", "lift"),
-        ("embedded", "lift"), strict=True,
+        re.findall(r"```c\n(.*?)```", page, re.DOTALL), ("lift", "oscillator"),
+        ("lift", "embedded"), strict=True,
     ):  # fmt: skip
         used = re.sub("#include.*", "", c)
         header = "".join(path.read_text() for path in (tmp_path / folder).glob("*.h"))
