@@ -12,7 +12,6 @@ from support.judges import paper_by_hand as by_hand
 
 from casadi_hybrid import History, Problem, Solver
 from casadi_hybrid.paper.rules import FixedMetric
-from casadi_hybrid.problem.oracle import Oracle
 
 Array = Any
 STEPS = 30
@@ -36,15 +35,6 @@ def close(a: Array, b: Array, tolerance: float = 1e-12) -> bool:
     return bool(np.abs(a - b).max() <= tolerance * np.abs(b).max())
 
 
-def linear_problem(seed: int = 0, n: int = 3, m: int = 2) -> tuple[Problem, Array]:
-    """A strongly convex nonquadratic f with linear h."""
-    rng = np.random.default_rng(seed)
-    x = ca.SX.sym("x", n)
-    B, b = rng.normal(size=(m, n)), rng.normal(size=m)
-    f = ca.sumsqr(x) + ca.sum1(ca.cosh(x)) + ca.dot(ca.DM(rng.normal(size=n)), x)
-    return Problem(x=x, f=f, h=ca.mtimes(ca.DM(B), x) - ca.DM(b)), rng.normal(size=n)
-
-
 def test_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
     """π_t = μ_t − C_opt,t−1 h_{t−1} and ν_t = μ_t + C_aug,t−1 h_{t−1} = π_t + M_{t−1} h_{t−1}."""
     problem, made, x0, lam = case
@@ -58,37 +48,6 @@ def test_three_duals_of_a_run(case: tuple[Any, ...]) -> None:
         assert nu == pytest.approx(pi + design.M @ h, abs=1e-13)
         # π moves by the drive alone.
         assert pi - history.multipliers[t] == pytest.approx(design.eta_d * h, abs=1e-13)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_linear_pdhg_is_the_law(seed: int) -> None:
-    """For linear h, h(2x⁺ − x) = 2h⁺ − h, so the dual half of primal-first PDHG is
-
-        μ_t = μ_{t−1} + σh_t + σ(h_t − h_{t−1}),   x_{t+1} = x_t − τ(g_t + Bᵀμ_t).
-
-    With ν_{t+1} := μ_t this is ALG(0, σI) with η_d = σ and ν for its dual: ν_1 = μ_0 and, as
-    ν_1 = π_1 + σh_0 = π_0 + 2σh_0, π_0 = μ_0 − 2σh_0. ALG(σI, 0) from the same π_0 is the same.
-    """
-    made, x0 = linear_problem(seed)
-    mu0 = np.array([0.3, -0.2])
-    tau, sigma = 0.04, 0.7
-    expected = run(made, "pdhg", x0, mu0, tau=tau, sigma=sigma)
-    h0 = Oracle(made.functions, np.zeros(0)).residual(x0)
-    for C, Omega in ((sigma, 0.0), (0.0, sigma), (0.25 * sigma, 0.75 * sigma)):
-        options = {"C_aug": C, "C_opt": Omega, "eta_x": tau, "eta_d": sigma}
-        got = run(made, "constant", x0, mu0 - 2 * sigma * h0, **options)
-        assert close(got.x, expected.x)
-        assert close(got.effective_multipliers[1:], expected.mu[:-1])
-
-
-def test_linearized_al_is_a_shifted_law(case: tuple[Any, ...]) -> None:
-    """x⁺ = x − η(g + Bᵀ(μ + ch)), μ⁺ = μ + ηh⁺: with π_t = μ_t − ηh_t, ALG(cI, 0)."""
-    problem, made, x0, lam = case
-    expected = run(made, "linearized-al", x0, lam, eta=0.05, penalty=1.5)
-    start = lam - 0.05 * problem.h(x0)
-    got = run(made, "constant", x0, start, C_aug=1.5, eta_x=0.05, eta_d=0.05)
-    assert close(got.x, expected.x)
-    assert close(got.multipliers[1:], expected.mu[:-1])
 
 
 DESIGNS = ["closed-form", "pure-augmented", "pure-optimistic", "grid"]
