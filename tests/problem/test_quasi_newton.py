@@ -27,8 +27,7 @@ class Square(PythonFunction):
 
     def __init__(self, size: int, *, jacobian: bool = False, differences: bool = False) -> None:
         self.wanted = jacobian
-        value = lambda v: ca.sumsqr(v) + v[0] ** 4  # noqa: E731
-        super().__init__(value, size, "square", enable_fd=differences)
+        super().__init__(lambda v: ca.sumsqr(v) + v[0] ** 4, size, "square", enable_fd=differences)
 
     def has_jacobian(self) -> bool:
         return self.wanted

@@ -1,8 +1,8 @@
 """The paper's problem class and its recursions, written in NumPy from the paper's formulas.
 
-Nothing here comes from the package: derivatives are worked out by hand, spectra are NumPy's, and
-each recursion is the display of the paper it cites (Zhao, "Matrix-Valued Optimism is Matrix-Valued
-Augmentation"). The tests compare the package with these.
+Nothing here comes from the package: first derivatives are worked out by hand, spectra are NumPy's,
+and each recursion is the display of the paper it cites (Zhao, "Matrix-Valued Optimism is
+Matrix-Valued Augmentation"). The tests compare the package with these.
 """
 
 from collections.abc import Callable, Iterator
