@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import casadi as ca
 import numpy as np
 from problems.black_box import BLACK_BOXES
 from problems.control import FAMILIES, SIZES
@@ -22,11 +19,10 @@ from problems.large import LARGE, LARGE_SIZES
 from problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System, read_nl
 from problems.relatives import RELATIVES
 from problems.squares import SQUARES
+from support.problems import golden
 
 from casadi_hybrid.utils.errors import InputError
 from peers.judge import GOOD
-
-TESTS = Path(__file__).parents[2] / "tests"
 
 
 @dataclass(frozen=True)
@@ -69,15 +65,9 @@ def of_nlp(group: str, entry: NLP) -> Case:
 
 def of_system(group: str, entry: System) -> Case:
     """h(x) = 0 as min 0 subject to h(x) = 0."""
-
-    def build() -> dict[str, Any]:
-        problem = entry.build()
-        zero, infinite = [0.0] * entry.m, [np.inf] * entry.n
-        bounds = {"lbg": zero, "ubg": zero, "lbx": [-b for b in infinite], "ubx": infinite}
-        return {"x": problem.x, "f": problem.f, "g": problem.h, **bounds}
-
     truth = "solvable" if entry.consistent else "infeasible"
-    return Case(entry.name, group, build, entry.x0, 0.0 if entry.consistent else None, truth)
+    f_star = 0.0 if entry.consistent else None
+    return Case(entry.name, group, partial(golden.of_system, entry), entry.x0, f_star, truth)
 
 
 def of_trap(group: str, entry: Trap) -> Case:
@@ -86,31 +76,14 @@ def of_trap(group: str, entry: Trap) -> Case:
     return Case(entry.name, group, entry.build, entry.x0, entry.f_star, entry.truth, good)
 
 
-def of_test(name: str, nlp: dict[str, Any], call: dict[str, Any], truth: str) -> Case:
-    """A case of the tests, its parameters put into its functions."""
-    x = nlp["x"]
-    f, g = nlp.get("f", 0), nlp.get("g", type(x)(0, 1))
-    if "p" in nlp:
-        f, g = ca.substitute([f, g], [nlp["p"]], [ca.DM(call["p"])])
-    sizes = {"x": x.numel(), "g": ca.vertcat(g).numel()}
-    data = {"x": x, "f": type(x)(f), "g": ca.vec(g)}
-    for kind, size in sizes.items():
-        for side, none in (("lb", -np.inf), ("ub", np.inf)):
-            entries = np.broadcast_to(np.ravel(call.get(side + kind, none)).astype(float), size)
-            data[side + kind] = entries.tolist()
-    x0 = np.broadcast_to(np.ravel(call.get("x0", 0.0)).astype(float), sizes["x"])
-    return Case(name, "truth", lambda: data, tuple(x0.tolist()), truth=truth)
-
-
 def of_tests(_: str) -> Cases:
     """The small cases of known truth that the tests go through."""
-    if str(TESTS) not in sys.path:
-        sys.path.insert(0, str(TESTS))
     found = []
-    for kind, group in import_module("support.problems.verdicts").PROBLEMS.items():
+    for kind, group in golden.verdicts.PROBLEMS.items():
         truth = kind if kind in {"infeasible", "unbounded"} else "solvable"
-        entries = group.items() if kind != "roots" else ()
-        found += [of_test(f"{kind} {name}", e.nlp, e.call, truth) for name, e in entries]
+        for name, entry in group.items() if kind != "roots" else ():
+            case = golden.of_verdict(entry)
+            found.append(Case(f"{kind} {name}", "truth", case.build, case.x0, truth=truth))
     return tuple(found)
 
 

@@ -2,14 +2,16 @@
 
 Published sizes, f(x0), x* and f* and values of CUTEst, all in ``data/collections.json``, are
 compared with numbers computed from the files and with IPOPT's ends from the published starts.
+Over-determined systems have their published norms, least sums of squares and minimizers.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import casadi as ca
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 from support.cases.nlp import PEER, parts
 from support.problems.formulas import FORMULAS
 from support.problems.published import (
@@ -18,6 +20,8 @@ from support.problems.published import (
     MORE,
     MORE_SYSTEMS,
     NLP,
+    SYSTEMS,
+    System,
     hs_problem,
     read_nl,
     table,
@@ -89,17 +93,13 @@ def test_files_agree_with_their_table(folder: str) -> None:
 
 
 @first
-def test_sizes_and_bounds(entry: NLP) -> None:
+def test_published_sizes_and_start(entry: NLP) -> None:
     nlp = built(entry)[0]
     n, m = PUBLISHED["sizes"][entry.number]
     assert (nlp["x"].shape, nlp["g"].shape, nlp["f"].shape) == ((n, 1), (m, 1), (1, 1))
     assert len(entry.x0) == len(entry.x_star) == n
     assert [len(nlp[key]) for key in ("lbx", "ubx", "lbg", "ubg")] == [n, n, m, m]
     assert (sides(entry)[0] <= sides(entry)[1]).all()
-
-
-@first
-def test_published_start(entry: NLP) -> None:
     f = values_at(entry, np.array(entry.x0))[0]
     if entry.f0 is not None:
         assert f == pytest.approx(entry.f0, rel=1e-6 if entry.number <= 60 else 1e-7, abs=1e-12)
@@ -180,3 +180,50 @@ def test_systems_are_the_residuals_of_the_squares():
         point = np.array(entry.x0) + 0.01
         assert float(f(point)) == pytest.approx(values_at(entry, point)[0], rel=1e-12)
         assert (system.n, system.m) == (problem.n, problem.m)
+
+
+# Over-determined systems.
+
+every_system = pytest.mark.parametrize("entry", SYSTEMS, ids=lambda entry: entry.name)
+problem_of = cache(lambda entry: entry.build())
+
+
+def residual_of(entry: System, x: np.ndarray) -> np.ndarray:
+    return problem_of(entry).functions.residual(x, []).full().ravel()
+
+
+def jacobian_of(entry: System, x: np.ndarray) -> np.ndarray:
+    return problem_of(entry).functions.first(x, [])[3].full()
+
+
+@every_system
+def test_published_sizes_and_norms(entry):
+    problem = problem_of(entry)
+    assert (problem.n, problem.m) == (entry.n, entry.m)
+    assert entry.m > entry.n
+    assert all(np.isfinite(jacobian_of(entry, start)).all() for start in entry.starts)
+    norms = [np.linalg.norm(residual_of(entry, start)) for start in entry.starts]
+    assert norms[: len(entry.start_norms)] == pytest.approx(entry.start_norms, rel=1e-12)
+
+
+@every_system
+@pytest.mark.filterwarnings("ignore")
+def test_published_least_squares(entry):
+    tight = {"ftol": 1e-15, "xtol": 1e-15, "gtol": 1e-15, "x_scale": "jac", "max_nfev": 4000}
+    start = entry.x0 if entry.minimizer is None else entry.minimizer
+    values, slopes = partial(residual_of, entry), partial(jacobian_of, entry)
+    with np.errstate(all="ignore"):
+        x = least_squares(values, start, slopes, **tight).x
+    h, J = residual_of(entry, x), jacobian_of(entry, x)
+    if entry.minimizer is not None:
+        np.testing.assert_allclose(x, entry.minimizer, rtol=1e-3, atol=1e-4)
+    if entry.consistent:
+        assert np.abs(h).max() <= 1e-10
+        return
+    assert h @ h > 1e-12
+    assert np.linalg.norm(J.T @ h) <= 1e-6 * np.linalg.norm(J) * np.linalg.norm(h)
+    if entry.known_norm2:
+        # One unit of the last printed digit, which may be cut off instead of rounded; eleven digits
+        # are at the limit of what the rounding of the residuals leaves.
+        unit = 10.0 ** (np.floor(np.log10(entry.known_norm2)) + 1 - entry.digits)
+        assert h @ h == pytest.approx(entry.known_norm2, abs=unit, rel=1e-9)

@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.nlp import solved as nlp_solved
-from support.cases.watched import Watched
+from support.cases.watched import Distance, Watched
 
 from casadi_hybrid import (
     Derivatives,
@@ -208,6 +208,43 @@ def test_given_hessian_may_skip_multipliers() -> None:
     constant = hess_lag()(X, P, SIGMA, ca.DM([0.5, 0.0]))
     partial = ca.Function("hess_lag", [X, P, SIGMA, ca.SX(0, 0)], [constant])
     assert solved(hess_lag=partial, max_iter=200).success
+
+
+# --- functions of Python -------------------------------------------------------------------------
+
+
+def of_distance() -> dict[str, ca.Function]:
+    """The derivatives of ``Distance``."""
+    q, lam = ca.SX.sym("q", 2), ca.SX.sym("lam")
+    f, g = ca.sumsqr(X - q), X[0]
+    curvature = ca.triu(ca.hessian(SIGMA * f + lam * g, X)[0])
+    return {
+        "grad_f": ca.Function("grad_f", [X, q], [f, ca.gradient(f, X)]),
+        "jac_g": ca.Function("jac_g", [X, q], [g, ca.jacobian(g, X)]),
+        "hess_lag": ca.Function("hess_lag", [X, q, SIGMA, lam], [curvature]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "approximation", "hessian"),
+    [
+        ((), {}, "limited-memory"),  # as of any finite differences
+        ((), {"hessian_approximation": "limited-memory"}, "limited-memory"),
+        ((), {"hessian_approximation": "exact"}, "exact"),
+        (("grad_f", "jac_g"), {}, "exact"),
+        (("grad_f", "jac_g", "hess_lag"), {}, "given"),
+    ],
+)
+def test_derivatives_of_callbacks_are_those_asked_for(given, approximation, hessian):
+    derivatives = {name: of_distance()[name] for name in given}
+    graph = Distance({"enable_fd": True})
+    solver = nlp_solved(graph, approximation | derivatives, p=[1, 2], lbg=-1, ubg=0.5)
+    assert solver.stats()["success"]
+    assert solver.stats()["hessian"] == hessian
+    np.testing.assert_allclose(solver.result.x, [0.5, 2], atol=1e-5)
+    np.testing.assert_allclose(solver.result.lam_g, [1], atol=1e-5)
+    with pytest.raises(InputError, match="residuals"):
+        nlpsol("s", "hybrid", graph, {"hessian_approximation": "gauss-newton"})
 
 
 # --- options of CasADi and IPOPT -----------------------------------------------------------------

@@ -112,7 +112,7 @@ POSITIVE = {
 @pytest.mark.parametrize("method", POSITIVE)
 def test_positive_numbers_are_required(method: str) -> None:
     for option in POSITIVE[method]:
-        for bad in (0, -1, nan, -inf, "1", b"1", 1j, True, object()):
+        for bad in (0, -1, nan, -inf, "1", b"1", 1j, True, np.True_, object()):
             with pytest.raises(InputError, match=rf"^{option} must be a positive number"):
                 Solver(PLAIN, method, **{option: bad})
         for good in (1, 0.5, np.float64(0.5), np.float32(0.5), Fraction(1, 2)):
@@ -169,3 +169,11 @@ def test_lists_are_not_repeated() -> None:
         assert nlpsol("s", "hybrid", nlp)(p=one)["x"].full().ravel() == pytest.approx([1, 1])
     with pytest.raises(InputError, match="'z' is a list of 1"):
         Model("m").state("z", 2, lower=[1.0])
+
+
+def test_warnings_name_lines_outside_the_package() -> None:
+    """Those of a module too whose name only begins as the package's does."""
+    text = "from casadi_hybrid.utils.errors import warn\nwarn('of mine')\n"
+    with pytest.warns(UserWarning, match="of mine") as caught:
+        exec(compile(text, "mine.py", "exec"), {"__name__": "casadi_hybrid_mine"})
+    assert (caught[0].filename, caught[0].lineno) == ("mine.py", 2)

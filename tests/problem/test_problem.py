@@ -387,3 +387,9 @@ def test_renamed_copy_keeps_everything_else() -> None:
     assert other.name == "other"
     assert other.constraint_names == problem.constraint_names
     assert other.bounds.ubg.tolist() == problem.bounds.ubg.tolist()
+    rows = [f"row {k}" for k in range(7)]
+    renamed = problem.renamed(rows, ["a", "b", "c"])
+    assert (renamed.constraint_names, renamed.variable_names) == ((*rows,), ("a", "b", "c"))
+    numbers = renamed.numbers(x0={"q": 3}, lbg={"speed": -1})  # blocks keep their names
+    assert numbers.x0.tolist() == [3, 3, 7]
+    assert numbers.bounds.lbg[3] == -1

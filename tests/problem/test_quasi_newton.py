@@ -22,47 +22,21 @@ from casadi_hybrid.problem.hessian.quasi_newton import Blocks, QuasiNewton
 LEARN = {"hessian_approximation": "limited-memory"}
 
 
-class Square(ca.Callback):
+class Square(PythonFunction):
     """v ↦ ‖v‖² + v_0⁴, with or without a Jacobian, which has no derivatives."""
 
-    def __init__(self, size: int, options: dict[str, Any], *, jacobian: bool) -> None:
-        ca.Callback.__init__(self)
-        self.size, self._wanted = size, jacobian
-        self._jacobian: ca.Function | None = None
-        self.construct("square", options)
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(self.size, 1)
-
-    def eval(self, arguments: Any) -> list[ca.DM]:
-        return [ca.sumsqr(arguments[0]) + arguments[0][0] ** 4]
+    def __init__(self, size: int, *, jacobian: bool = False, differences: bool = False) -> None:
+        self.wanted = jacobian
+        super().__init__(lambda v: ca.sumsqr(v) + v[0] ** 4, size, "square", enable_fd=differences)
 
     def has_jacobian(self) -> bool:
-        return self._wanted
+        return self.wanted
 
-    def get_jacobian(self, name: str, *others: Any) -> ca.Function:
-        self._jacobian = Slope(name, self.size)
-        return self._jacobian
-
-
-class Slope(ca.Callback):
-    def __init__(self, name: str, size: int) -> None:
-        ca.Callback.__init__(self)
-        self.size = size
-        self.construct(name, {})
-
-    def get_n_in(self) -> int:
-        return 2
-
-    def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense((self.size, 1)[i], 1)
-
-    def get_sparsity_out(self, i: int) -> ca.Sparsity:
-        return ca.Sparsity.dense(1, self.size)
-
-    def eval(self, arguments: Any) -> list[Any]:
-        x = arguments[0]
-        return [ca.horzcat(2 * x[0] + 4 * x[0] ** 3, 2 * x[1:].T)]
+    def get_jacobian(self, name: str, *names_and_options: Any) -> ca.Function:
+        v, value = ca.SX.sym("v", self.size), ca.SX.sym("value")
+        slope = ca.horzcat(2 * v[0] + 4 * v[0] ** 3, 2 * v[1:].T)
+        none = dict.fromkeys(("enable_forward", "enable_reverse", "enable_jacobian"), False)
+        return ca.Function(name, [v, value], [slope], none | {"never_inline": True})
 
 
 def test_missing_curvature_is_learned() -> None:
@@ -71,7 +45,7 @@ def test_missing_curvature_is_learned() -> None:
         f, g = square(x[:2]) + ca.sumsqr(x - 2), ca.vertcat(square(x[2:]), x[0] + x[3])
         return {"x": x, "f": f, "g": g}
 
-    square = Square(2, {}, jacobian=True)
+    square = Square(2, jacobian=True)
     nlp = stated(ca.MX, square)
     solver = nlpsol("s", "hybrid", nlp)
     solution = solver(x0=1, lbg=[0, 1], ubg=[5, 5])
@@ -89,7 +63,7 @@ def test_missing_curvature_is_learned() -> None:
 
 
 def test_missing_second_derivatives_are_named() -> None:
-    square = Square(4, {}, jacobian=True)
+    square = Square(4, jacobian=True)
     x = ca.MX.sym("x", 4)
     problem = Problem(x=x, f=square(x), h=x[0] + x[1] - 1)
     with pytest.raises(InputError, match="no second derivatives"):
@@ -100,7 +74,7 @@ def test_missing_second_derivatives_are_named() -> None:
 
 
 def test_missing_first_derivatives_are_named() -> None:
-    square = Square(2, {}, jacobian=False)
+    square = Square(2)
     x = ca.MX.sym("x", 2)
     with pytest.raises(InputError, match=r"f has no first derivatives: .*square.*enable_fd"):
         nlpsol("s", "hybrid", {"x": x, "f": square(x)})
@@ -166,7 +140,7 @@ def test_trial_points_need_no_differences() -> None:
 
 
 def test_coarse_differences_end_honestly() -> None:
-    square = Square(2, {"enable_fd": True}, jacobian=False)
+    square = Square(2, differences=True)
     x = ca.MX.sym("x", 2)
     solver = nlpsol("s", "hybrid", {"x": x, "f": 1e7 * (square(x) - ca.sum1(x))}, {"max_iter": 60})
     solver(x0=1)

@@ -2,17 +2,19 @@
 
 import ast
 import os
+import re
 import runpy
 import shutil
 import sys
 
 import casadi as ca
+import gallery
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from support.cases.pages import python_of
 from support.cases.watched import ended
-from support.paths import ROOT
+from support.paths import DOCS, ROOT
 
 from casadi_hybrid.cli.running import scenario_summaries
 from casadi_hybrid.control.solution.ocp import OptimalControl
@@ -83,6 +85,48 @@ def test_scenario_of_guide_is_accepted(tmp_path, monkeypatch, capsys):
     assert names["main"]()
     assert "ACCEPTED" in capsys.readouterr().out
     assert (tmp_path / "block.png").exists()
+
+
+# The gallery of the site.
+
+
+def test_gallery_shows_every_scenario_with_figures():
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    assert text == gallery.page()
+    sections = dict(re.findall(r"^## (\w+)$(.*?)(?=^## |\Z)", text, flags=re.M | re.S))
+    assert sorted(sections) == sorted(gallery.NUMBERS) == sorted(gallery.stored_numbers()) == NAMES
+    for section in sections.values():
+        pictures = re.findall(r'(?:\]\(|src=")(gallery/[^)"]*)', section)
+        assert pictures
+        assert all((DOCS / picture).is_file() for picture in pictures)
+
+
+def test_numbers_come_from_printed_text():
+    text = "Solved in 7 iterations: chain (cost 61.2491)\nIPOPT from x0    x  [ok, 9 iterations]"
+    assert gallery.numbers("chain", text) == ["7 iterations", "IPOPT 9", "cost 61.25"]
+    with pytest.raises(ValueError, match="chain printed nothing like"):
+        gallery.numbers("chain", "Solved in 7 iterations")
+
+
+def test_pictures_of_repository_are_small():
+    stored = [path for path in DOCS.rglob("*") if path.suffix in (".png", ".gif", ".svg")]
+    assert sum(path.stat().st_size for path in stored) < 2e6
+
+
+def test_failed_scenario_keeps_former_files(tmp_path, monkeypatch):
+    (tmp_path / "block.py").write_text("raise SystemExit(1)\n")
+    (tmp_path / "numbers.json").write_text("{}")
+    monkeypatch.setattr(gallery, "SCENARIOS", tmp_path)
+    monkeypatch.setattr(gallery, "PICTURES", tmp_path)
+    assert not gallery.renew("block")
+    assert (tmp_path / "numbers.json").read_text() == "{}"
+
+
+def test_unknown_name_is_refused(capsys):
+    with pytest.raises(SystemExit) as stop:
+        gallery.main(["cart"])
+    assert stop.value.code == 2
+    assert "cart" in capsys.readouterr().err
 
 
 # Models against equations written out with NumPy: x, u and the expected rates.

@@ -46,20 +46,6 @@ def test_numbers_return_bit_for_bit(tmp_path):
     assert row["count"] == 3
 
 
-def test_second_run_computes_missing_units(tmp_path):
-    computed = []
-
-    def work(seed):
-        computed.append(seed)
-        return ODD[seed]
-
-    first = run(tmp_path, [5, 2], work=work)
-    values = run(tmp_path, range(7), work=work)
-    assert computed == [5, 2, 0, 1, 3, 4, 6]
-    assert list(first) == [5, 2]
-    assert np.array([*values.values()]).tobytes() == np.array(ODD).tobytes()
-
-
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_table_has_the_order_asked(tmp_path, form):
     if form == "parquet":

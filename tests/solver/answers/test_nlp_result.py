@@ -106,19 +106,6 @@ def test_attempts_count_as_one_solve() -> None:
         assert (np.diff([record.elapsed for record in seen]) >= 0).all()
 
 
-@pytest.mark.parametrize("x0", [[1, 1], [100, -30]])
-def test_disc_of_radius_zero_has_a_kkt_point_beside(x0):
-    """IPOPT takes 49 steps from (1, 1), and finds no multipliers."""
-    x = ca.SX.sym("x", 2)
-    solver = solved({"x": x, "f": x[0] + x[1], "g": ca.sumsqr(x)}, x0=x0, ubg=0)
-    result = solver.result
-    assert solver.stats()["success"]
-    assert result.iterations <= 100
-    # 1 + 2λx = 0 and λx² ≤ 1e-6.
-    np.testing.assert_allclose(1 + 2 * result.lam_g * result.x, 0, atol=1e-6)
-    assert 0 <= result.lam_g[0] * result.g[0] <= 1e-6
-
-
 def test_large_gradients_excuse_no_residual():
     """Problem 99: ∇f is near 1e6 after 1e8 at the start; 1.3e-6 of it were left, and excused."""
     x0 = [2.03676863, 3.52673501, 0.95063964, -1.43586759, 0.63954066, -3.00380277, 0.76212764]

@@ -17,7 +17,7 @@ from hypothesis.extra.numpy import arrays
 from support.cases.equivalent_nlp import FORMS, rewritten
 from support.cases.nlp import OUTPUTS
 from support.cases.random_nlp import ROWS, VARIABLES, Answer, Random, planted
-from support.judges.kkt import INF, Judge, numbers
+from support.judges.kkt import INF, Judge, numbers, side
 
 from casadi_hybrid import nlpsol
 from casadi_hybrid.utils import arrays as helpers
@@ -152,12 +152,8 @@ def test_used_solver_is_as_good_as_new(problem: Random, seed: int) -> None:
 
 
 def program(f: Any, g: Any, x: Any, x0: Any, **bounds: Any) -> Random:
-    n, m = x.numel(), g.numel()
-    whole = {
-        f"{side}{of}": np.broadcast_to(np.asarray(bounds.get(f"{side}{of}", end), float), size)
-        for side, end in (("lb", -INF), ("ub", INF))
-        for of, size in (("x", n), ("g", m))
-    }
+    of = {"lbx": x, "ubx": x, "lbg": g, "ubg": g}
+    whole = {key: side(bounds, key, symbols.numel()) for key, symbols in of.items()}
     return Random(x, ca.SX.sym("p", 0), f, g, **whole, x0=x0, values=np.zeros(0))
 
 

@@ -90,7 +90,9 @@ def test_print_names_the_worst_constraint(problem: Problem) -> None:
 
 
 def test_methods_without_a_design(problem: Problem) -> None:
-    gda = Solver(problem, "gda", max_iter=3).solve(0.5, history=True).history
+    result = Solver(problem, "gda", max_iter=3).solve(0.5, history=True)
+    assert dict(result.evaluations) == {"residual": 0, "first": 4, "second": 0}
+    gda = result.history
     assert (gda.corrections, gda.active) == ((None,) * 3, ("",) * 3)
     assert np.isnan(gda.design("eta_x")).all()
     options = {"eta_x": 0.1 * np.eye(3), "eta_d": 0.2, "max_iter": 3}

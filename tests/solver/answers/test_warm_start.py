@@ -18,6 +18,7 @@ CHOSEN = [q for q in HS if q.number in (3, 21, 24, 35, 43, 65, 71, 76, 80, 100, 
 
 def check_working_set(result: Result, bounds: dict[str, np.ndarray]) -> None:
     """Assert that the working set names the sides that values and multipliers are on."""
+    assert not result.working_set.x.flags.writeable
     for kind, values, lam in (("x", result.x, result.lam_x), ("g", result.g, result.lam_g)):
         sides = getattr(result.working_set, kind)
         low, high = bounds[f"lb{kind}"], bounds[f"ub{kind}"]
@@ -54,19 +55,6 @@ def test_changed_bounds_take_few_steps() -> None:
     assert sum(warm_steps) <= 0.3 * sum(cold)
 
 
-def test_working_set_names_sides() -> None:
-    x = ca.SX.sym("x", 5)
-    g = ca.vertcat(x[0] + x[1], x[1] - x[2], x[2] + x[4])
-    of_x = {"lbx": [2, -9, -9, 3, -9], "ubx": [9, 9, 0.3, 3, 9]}
-    of_g = {"lbg": [-9, 0.1, 1.5], "ubg": [2.5, 9, 1.5]}
-    result = solved({"x": x, "f": ca.sumsqr(x - 1), "g": g}, **of_x, **of_g).result
-    working = result.working_set
-    assert result.success
-    assert working.x.tolist() == [-1, 0, 1, 2, 0]
-    assert working.g.tolist() == [1, 0, 2]
-    assert not working.x.flags.writeable
-
-
 def test_arguments_go_before_the_warm_start() -> None:
     nlp, call = CASES["parameters"]
     solver = solved(nlp, **call)
@@ -80,14 +68,6 @@ def test_arguments_go_before_the_warm_start() -> None:
     solver(p=[2.2, 2.9], warm_start=first, x0=[0.5, 0.25], lam_g0=0, **rest)
     assert solver.result.success
     assert solver.result.x0.tolist() == [0.5, 0.25]
-
-
-def test_failed_result_is_only_a_start() -> None:
-    nlp, call = CASES["mixed"]
-    failed = solved(nlp, {"max_iter": 2}, **call).result
-    result = solved(nlp, **{**call, "x0": None}, warm_start=failed).result
-    assert (failed.success, result.success) == (False, True)
-    assert result.x0.tolist() == failed.x.tolist()
 
 
 def test_wrong_warm_start_is_refused() -> None:

@@ -43,19 +43,15 @@ def solver():
     return nlpsol("solver", "hybrid", program())
 
 
-def test_within_without_limits_is_the_call(solver):
+def test_limits_are_of_one_call_alone(solver):
     x = solver(**ARGUMENTS)["x"]
+    cut = solver.within(np.inf, 3, **ARGUMENTS)
+    assert (cut.stop, cut.iterations, cut.success) == (StopReason.ITERATION_LIMIT, 3, False)
     result = solver.within(**ARGUMENTS)
     assert result.success
     assert result.x.tolist() == np.array(x).ravel().tolist()
     assert solver.result is result
     assert solver.stats()["iter_count"] == result.iterations
-
-
-def test_iterations_of_one_call_are_limited(solver):
-    cut = solver.within(np.inf, 3, **ARGUMENTS)
-    assert (cut.stop, cut.iterations, cut.success) == (StopReason.ITERATION_LIMIT, 3, False)
-    assert solver.within(**ARGUMENTS).success  # it was that call's alone
     assert solver.options.max_iter == 3000
     for name, limits in (("seconds", (-1.0,)), ("iterations", (1.0, 1.5))):
         with pytest.raises(InputError, match=name):

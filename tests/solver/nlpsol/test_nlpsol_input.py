@@ -139,6 +139,12 @@ def test_nl_file_has_bounds_and_builder_not(tmp_path):
     problem = Problem.from_nlp(file)
     assert np.ravel(problem.x0).tolist() == [1, 1]
     assert problem.bounds.lbx.tolist() == [-np.inf, 2]
+    # Duals of the file, of a minimum and of a maximum, are a start.
+    for objective, dual in (("O0 0\n", 2), ("O0 1\no16\n", -2)):
+        changed = text.format(integers=0).replace("O0 0\n", objective)
+        file.write_text(changed.replace("\nr\n", f"\nd1\n0 {dual}\nr\n"))
+        np.testing.assert_allclose(nlpsol("s", "hybrid", file)()["lam_g"].full(), -2, atol=1e-6)
+        np.testing.assert_allclose(Problem.from_nlp(file).numbers().lam_g0, -2)
     file.write_text(text.format(integers=1))
     with pytest.raises(InputError, match=r"integer variables, x\[1\]"):
         nlpsol("s", "hybrid", file)
@@ -159,12 +165,6 @@ def test_library_and_c_code_are_problems(compiler, tmp_path, monkeypatch):
     assert verify(problem, result, p=2, ipopt=False).accepted
     answer, expected = (nlpsol("s", "hybrid", nlp)(**CALL) for nlp in ("nlp.c", NLP))
     np.testing.assert_allclose(numbers(answer["x"]), numbers(expected["x"]), atol=1e-8)
-
-
-def test_foreign_code_with_differences_is_solved():
-    graph = Distance({"enable_fd": True})
-    answer = nlpsol("s", "hybrid", graph, {"tol": 1e-4, "residual_tol": 1e-4})(p=[1, 2], ubg=0.5)
-    np.testing.assert_allclose(numbers(answer["x"]), [0.5, 2], atol=1e-3)
 
 
 BAD_PROBLEMS = [

@@ -16,13 +16,6 @@ def _free() -> Case:
     return {"x": x, "p": p, "f": f}, lambda t: {"p": t, "x0": 0.5}, [0.3, 1.4]
 
 
-def _equation() -> Case:
-    x, p = ca.SX.sym("x", 2), ca.SX.sym("p", 2)
-    f = ca.exp(x[0] - p[0]) + x[1] ** 2 * p[1] + x[0] ** 2
-    nlp = {"x": x, "p": p, "f": f, "g": x[0] * x[1] + p[0] * x[0] - p[1]}
-    return nlp, lambda t: {"p": t, "x0": 1, "lbg": 0, "ubg": 0}, [0.7, 1.3]
-
-
 def _level_of_an_equation() -> Case:
     x, p = ca.MX.sym("x", 3), ca.MX.sym("p")
     nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p) + x[0] ** 4, "g": ca.sumsqr(x) + x[0] * x[1]}
@@ -82,14 +75,6 @@ def _matrix_of_parameters() -> Case:
     return nlp, lambda t: {"p": ca.reshape(t, 2, 2), **limits}, [1.1, 0.2, 0.3, 1.4]
 
 
-def _quadratic_program() -> Case:
-    x, p = ca.SX.sym("x", 5), ca.SX.sym("p", 2)
-    f = ca.sumsqr(x) * (1 + p[0] ** 2) + x[0] * x[1] - p[1] * ca.sum1(x)
-    g = ca.vertcat(x[0] + p[0] * x[1] + x[2], x[3] - p[1] * x[4])
-    limits = {"lbg": [-INF, 0.2], "ubg": [0.5, 0.2], "lbx": -1, "ubx": [2, 2, 2, 2, 0.4]}
-    return {"x": x, "p": p, "f": f, "g": g}, lambda t: {"p": t, **limits}, [0.4, 2.0]
-
-
 def _pendulum() -> Case:
     steps = 8
     flat, p = ca.MX.sym("x", 3 * steps + 2), ca.MX.sym("p", 3)
@@ -102,12 +87,6 @@ def _pendulum() -> Case:
     limit = np.concatenate((np.full(2 * steps + 2, INF), np.full(steps, 1.0)))
     limits = {"x0": 0, "lbx": -limit, "ubx": limit, "lbg": 0, "ubg": 0}
     return nlp, lambda t: {"p": t, **limits}, [1.0, 0.3, 1.1]
-
-
-def _projection_on_an_ellipse() -> Case:
-    x, p = ca.MX.sym("x", 2), ca.MX.sym("p", 2)
-    nlp = {"x": x, "p": p, "f": ca.sumsqr(x - p), "g": x[0] ** 2 / 4 + x[1] ** 2}
-    return nlp, lambda t: {"p": t[:2], "x0": 1, "ubg": t[2]}, [2.5, 1.5, 1.0]
 
 
 def _rows() -> dict[str, Any]:
@@ -142,9 +121,9 @@ def _no_p() -> Case:
     return _rows(), lambda t: {"x0": 0.3, "lbg": t - 1, "ubg": t - 1}, [0.9, 0.7]
 
 
-ROWS = _free, _equation, _level_of_an_equation, _upper_row, _lower_row_that_moves
-BOUNDS = _bound_that_moves, _fixed_variable, _everything, _quadratic_program, _pendulum
-PARAMETERS = _matrix_of_parameters, _projection_on_an_ellipse, _p_absent, _p_in_part
+ROWS = _free, _level_of_an_equation, _upper_row, _lower_row_that_moves
+BOUNDS = _bound_that_moves, _fixed_variable, _everything, _pendulum
+PARAMETERS = _matrix_of_parameters, _p_absent, _p_in_part
 CASES: dict[str, Callable[[], Case]] = {
     case.__name__.strip("_").replace("_", " "): case
     for case in (*ROWS, *BOUNDS, *PARAMETERS, _a_row_that_is_p, _no_p)

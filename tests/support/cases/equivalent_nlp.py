@@ -5,7 +5,7 @@ map from its answers to those of the first. L = f + λ_gᵀg + λ_xᵀx is one f
 to the scale of f), which fixes how multipliers translate.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,58 +72,44 @@ def scaled_objective(a: Random, rng: np.random.Generator) -> tuple[Random, Back]
     )
 
 
-def equations_as_inequalities(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
-    """Every equation as two rows, one multiplier each way."""
-    twice = np.flatnonzero(a.lbg == a.ubg)
-    g = ca.vertcat(a.g, *(a.g[int(i)] for i in twice))
-    ubg = a.ubg.copy()
-    ubg[twice] = INF
-    lbg = np.concatenate((a.lbg, np.full(twice.size, -INF)))
-    b = replace(a, g=g, lbg=lbg, ubg=np.concatenate((ubg, a.ubg[twice])))
-    m = a.g.numel()
+def more_rows(a: Random, rows: Sequence[ca.SX], low: Any, high: Any) -> Random:
+    g, lbg, ubg = ca.vertcat(a.g, *rows), np.append(a.lbg, low), np.append(a.ubg, high)
+    return replace(a, g=g, lbg=lbg, ubg=ubg)
+
+
+def back_to_rows(m: int, index: Any, factor: Any = 1.0) -> Back:
+    """Add the multipliers beyond the first m rows, times a factor, to those of rows by index."""
 
     def back(s: Answer) -> Answer:
         lam = s.lam_g[:m].copy()
-        lam[twice] += s.lam_g[m:]
+        lam[index] += factor * s.lam_g[m:]
         return replace(s, lam_g=lam)
 
-    return b, back
+    return back
+
+
+def equations_as_inequalities(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
+    """Every equation as two rows, one multiplier each way."""
+    twice = np.flatnonzero(a.lbg == a.ubg)
+    b = more_rows(a, [a.g[int(i)] for i in twice], np.full(twice.size, -INF), a.ubg[twice])
+    b.ubg[twice] = INF
+    return b, back_to_rows(a.g.numel(), twice)
 
 
 def duplicated_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
     """Some rows once more, in other units."""
-    m = a.g.numel()
-    again = np.flatnonzero(rng.random(m) < 0.5)
+    again = np.flatnonzero(rng.random(a.g.numel()) < 0.5)
     d = 10.0 ** rng.uniform(-1, 1, again.size)
-    g = ca.vertcat(a.g, *(size * a.g[int(i)] for size, i in zip(d, again, strict=True)))
-    b = replace(
-        a,
-        g=g,
-        lbg=np.concatenate((a.lbg, d * a.lbg[again])),
-        ubg=np.concatenate((a.ubg, d * a.ubg[again])),
-    )
-
-    def back(s: Answer) -> Answer:
-        lam = s.lam_g[:m].copy()
-        lam[again] += d * s.lam_g[m:]
-        return replace(s, lam_g=lam)
-
-    return b, back
+    rows = [size * a.g[int(i)] for size, i in zip(d, again, strict=True)]
+    b = more_rows(a, rows, d * a.lbg[again], d * a.ubg[again])
+    return b, back_to_rows(a.g.numel(), again, d)
 
 
 def bounds_as_rows(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
     """Some bounds on variables become rows; also those of fixed variables."""
-    moved = np.flatnonzero(rng.random(a.x.numel()) < 0.5)
-    lbx, ubx = a.lbx.copy(), a.ubx.copy()
-    lbx[moved], ubx[moved] = -INF, INF
-    b = replace(
-        a,
-        g=ca.vertcat(a.g, *(a.x[int(i)] for i in moved)),
-        lbx=lbx,
-        ubx=ubx,
-        lbg=np.concatenate((a.lbg, a.lbx[moved])),
-        ubg=np.concatenate((a.ubg, a.ubx[moved])),
-    )
+    moved = rng.random(a.x.numel()) < 0.5
+    b = more_rows(a, [a.x[int(i)] for i in np.flatnonzero(moved)], a.lbx[moved], a.ubx[moved])
+    b = replace(b, lbx=np.where(moved, -INF, a.lbx), ubx=np.where(moved, INF, a.ubx))
     m = a.g.numel()
 
     def back(s: Answer) -> Answer:
@@ -139,16 +125,9 @@ def slack_form(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
     n, m = a.x.numel(), a.g.numel()
     s = ca.SX.sym("s", m)
     start = np.array(ca.Function("g", [a.x, a.p], [a.g])(a.x0, a.values).full()).ravel()
-    b = replace(
-        a,
-        x=ca.vertcat(a.x, s),
-        g=a.g - s,
-        lbx=np.concatenate((a.lbx, a.lbg)),
-        ubx=np.concatenate((a.ubx, a.ubg)),
-        lbg=np.zeros(m),
-        ubg=np.zeros(m),
-        x0=np.concatenate((a.x0, start)),
-    )
+    x, lbx, ubx = ca.vertcat(a.x, s), np.append(a.lbx, a.lbg), np.append(a.ubx, a.ubg)
+    b = replace(a, x=x, g=a.g - s, lbx=lbx, ubx=ubx, x0=np.append(a.x0, start))
+    b = replace(b, lbg=np.zeros(m), ubg=np.zeros(m))
 
     def back(found: Answer) -> Answer:
         np.testing.assert_allclose(found.lam_x[n:], found.lam_g, rtol=1e-5, atol=1e-5)
@@ -187,22 +166,10 @@ def with_mx(a: Random, rng: np.random.Generator) -> tuple[Random, Back]:
     return replace(a, x=x, p=p, f=f, g=g), lambda s: s
 
 
-FORMS: dict[str, Form] = {
-    form.__name__: form
-    for form in (
-        permuted_variables,
-        permuted_rows,
-        permuted_parameters,
-        scaled_variables,
-        scaled_rows,
-        scaled_objective,
-        equations_as_inequalities,
-        duplicated_rows,
-        bounds_as_rows,
-        slack_form,
-        fixed_eliminated,
-    )
-}
+UNITS = scaled_variables, scaled_rows, scaled_objective
+ORDERS = permuted_variables, permuted_rows, permuted_parameters
+ROWS = equations_as_inequalities, duplicated_rows, bounds_as_rows, slack_form, fixed_eliminated
+FORMS: dict[str, Form] = {form.__name__: form for form in (*ORDERS, *UNITS, *ROWS)}
 
 
 def rewritten(a: Random, names: list[str], seed: int, *, mx: bool) -> tuple[Random, Back]:

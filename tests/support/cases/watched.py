@@ -34,10 +34,10 @@ class Watched(ca.Callback):
 class PythonFunction(ca.Callback):
     """A function of one vector, with differences for derivatives."""
 
-    def __init__(self, value, size=1, name="model"):
+    def __init__(self, value, size=1, name="model", *, enable_fd=True):
         ca.Callback.__init__(self)
         self.value, self.size = value, size
-        self.construct(name, {"enable_fd": True})
+        self.construct(name, {"enable_fd": enable_fd})
 
     def get_sparsity_in(self, i):
         return ca.Sparsity.dense(self.size, 1)
