@@ -24,7 +24,6 @@ def tank():
 
 
 def reactor():
-    """Two states of very different sizes."""
     model = Model("reactor")
     c, T = model.state("c", lower=0, guess=0.5), model.state("T", scale=100.0, guess=350.0)
     cool = model.control("cool", scale=100.0, guess=300.0)

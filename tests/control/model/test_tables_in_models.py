@@ -4,8 +4,9 @@ import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from support.cases.ocps import rest_to_rest
 
-from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl
+from casadi_hybrid.control import Collocation, MultipleShooting
 
 GRID = np.linspace(-2, 2, 21)
 RNG = np.random.default_rng(0)
@@ -39,18 +40,6 @@ MODELS = {
 }
 
 
-def cart(drag, method, *, unroll=True):
-    model = Model("cart")
-    p, v = model.state("p"), model.state("v")
-    u = model.control("u", lower=-3, upper=3)
-    model.rates(p=v, v=u - drag(p, v))
-    ocp = OptimalControl(model, duration=2.0, intervals=20, method=method, unroll=unroll)
-    ocp.initial(p=0, v=0)
-    ocp.final(p=1, v=0)
-    ocp.minimize("effort", integral=u**2)
-    return ocp
-
-
 def reached(solution, drag):
     """The end of SciPy's motion under the controls, with the function evaluated by itself."""
     x = np.zeros(2)
@@ -66,7 +55,8 @@ def reached(solution, drag):
 @pytest.mark.parametrize("name", MODELS)
 def test_mx_functions_stand_in_a_model(name, method, unroll):
     drag, alone, near = MODELS[name]
-    solution = cart(drag, method, unroll=unroll).solve()
+    options = {"duration": 2.0, "intervals": 20, "unroll": unroll}
+    solution = rest_to_rest(method, drag=drag, limits=3, **options).solve()
     assert solution.success
     assert reached(solution, alone) == pytest.approx([1, 0], abs=near)
     assert solution.error().largest < near

@@ -14,8 +14,8 @@ def cart(*, intervals=15, limit=1.5, linear=False, duration=None, wall=None, **o
     """A cart with drag to be brought to a goal."""
     model = Model("cart")
     x, v = model.state("x", unit="m"), model.state("v", lower=-limit, upper=limit, unit="m/s")
-    u = model.control("force", lower=-2, upper=2, linear=linear)
-    model.rates(x=v, v=u - 0.3 * v**3)
+    u = model.control("force", lower=-2, upper=2, linear=linear, unit="N")
+    model.rates(x=v, v=u - model.parameter("drag", 0.3) * v**3)
     ocp = OptimalControl(model, duration=duration or DT * intervals, intervals=intervals, **options)
     goal = ocp.reference("goal", 0.0)
     ocp.initial()
