@@ -109,9 +109,7 @@ def test_references_follow_the_time():
 
 
 def test_algebraic_states_are_refused():
-    dae = Model("dae")
-    x, z = dae.state("x"), dae.algebraic("z")
-    dae.rates(x=-z)
-    dae.equations(z=z - x)
+    model = Model("dae")
+    model.rates(x=model.state("x") - model.algebraic("z"))
     with pytest.raises(InputError, match="algebraic states, which EKF cannot take; use MHE"):
-        EKF(dae, 0.1, noise=1.0, prior=1.0)
+        EKF(model, 0.1, noise=1.0, prior=1.0)

@@ -17,10 +17,10 @@ GAIN = np.array([[3.0, 2.5]])
 COVARIANCE = np.array([[0.04, 0.03], [0.03, 0.09]])
 
 
-def masses(**limits):
+def masses():
     """A discrete double integrator with an output."""
     model = Model("mass")
-    x = model.state("x", 2, unit="m", **limits)
+    x = model.state("x", 2, unit="m")
     u = model.control("u", unit="N", upper=0.5)
     model.next(x=ca.mtimes(ca.DM(A), x) + ca.mtimes(ca.DM(B), u))
     model.output("sum", x[0] + x[1])
@@ -36,7 +36,6 @@ def idle(time, x):
 
 
 def controlled(**options):
-    """The masses under feedback."""
     return simulate(Plant(masses(), 0.1), feedback, **{"steps": 20, "x0": [1.0, 0.0], **options})
 
 
@@ -261,12 +260,6 @@ def test_plot_draws_a_panel_a_name(noisy, tmp_path):
     assert len(noisy.plot(["heat"]).axes) == 1
     with pytest.raises(InputError, match="did you mean"):
         noisy.plot(["temprature"])
-    plant = Plant(masses(lower=[-1.5, -1], upper=2), 0.1)
-    lines = simulate(plant, feedback, steps=20, x0=[1, 0], noise=0.05).plot(["x"]).axes[0].lines
-    colors = [line.get_color() for line in lines]  # of an entry, its measurements, its limit
-    limits = {line.get_ydata()[0]: line.get_color() for line in lines[4:7]}
-    assert colors[:2] == colors[2:4] == [limits[-1.5], limits[-1]]
-    assert limits[2] not in colors[:2]
 
 
 def noisy_decay(seed):
@@ -318,14 +311,9 @@ def test_bad_arguments_are_refused_by_name():
         ({"x0": [1.0]}, "x0 has 1 entries"),
         ({"noise": -1.0}, "noise must be standard deviations"),
         ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "noise has the eigenvalue -1"),
-        ({"noise": {"y": 1.0}}, "no entry of noise 'y'"),
         ({"dropout": 1.5}, "dropout"),
-        ({"delay": -1}, "delay"),
         ({"push": {9: [0, 0]}}, "push has the step 9"),
-        ({"push": {1: [0]}}, r"push\[1\] has 1 entries, but"),
-        ({"push": [0, 1]}, "push must be a dictionary by name, got list"),
         ({"cost": ca.SX.sym("strange")}, "cost 'cost' has 'strange', which is no"),
-        ({"limits": {"x": 3}}, "must be a pair"),
         ({"period": 0.3}, "period is 0.3"),
         ({"estimator": 3}, "estimator must be an object with the method 'step', got int"),
         ({"estimator": EKF(masses(), 0.2, noise=1, prior=1)}, "is 0.1, the estimator's 0.2"),
@@ -343,7 +331,6 @@ def test_bad_plants_are_refused_by_name():
     assert_refused(
         (lambda: Plant(masses(), 0.1, outputs=["x", "x"]), "outputs names 'x' twice"),
         (lambda: Plant(cooling(), 0.1, parameters={"los": 1.0}), "no parameter 'los'"),
-        (lambda: Plant(cooling(), 0.0), "period"),
         (lambda: monte_carlo(noisy_decay, [1, 1]), "different"),
     )
 

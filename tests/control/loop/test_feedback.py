@@ -86,7 +86,6 @@ def draws(steps, cov=R, seed=0):
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("reads", ["model", "sensors"])
 def test_step_is_the_recursion_of_the_paper(split, reads):
-    """Written out with μ and ĥ_{t−1}, as the paper has it."""
     law, noise = law_of(split, reads=reads), draws(30)
     c = law.design.correction
     u, before, first = np.ones(4), np.zeros(3), None
@@ -104,7 +103,6 @@ def test_step_is_the_recursion_of_the_paper(split, reads):
 
 
 def test_splits_agree_without_noise_or_by_sensors():
-    """No split knows the plant's offset; the paper's "Additivity under shared noise"."""
     for noise, reads in ((np.zeros((80, 3)), "model"), (draws(60), "sensors")):
         runs = [run(law_of(split, reads=reads), noise) for split in SPLITS]
         assert np.ptp(runs[0], axis=0).max() > 0.1
@@ -185,7 +183,6 @@ def equilibrium(law, sensitivity):
 
 
 def test_memory_follows_a_drift_better():
-    """The designed split has the memory where it is clean."""
     errors = {s: np.diag(predict(law_of(s), 0.0, drift=1.0).errors) for s in SPLITS}
     assert (errors["memory"] < 0.6 * errors["augmentation"]).all()
     expected = np.where([False, True, False], errors["memory"], errors["augmentation"])
@@ -203,18 +200,13 @@ def spread(M, P, D):
 
 
 def test_designs_nearby_have_no_less_variance():
-    """Other M, other steps, other metrics: of those with a radius ≤ ρ none has less variance.
-
-    A perturbation of M takes the double poles apart, so the neighbours are those of designs that
-    are a little faster, for their poles to come out below ρ.
-    """
+    """Neighbours are those of faster designs: a perturbation takes the double poles apart."""
     best = design(B, H, R, RATE)
     radius, least = spread(best.M, best.correction.eta_x, best.correction.eta_d)
     assert radius == pytest.approx(RATE, abs=1e-6)
     rng = np.random.default_rng(1)
 
     def near(matrix, size):
-        """A symmetric neighbour, in the matrix's own metric."""
         root, move = np.linalg.cholesky(matrix), rng.normal(size=matrix.shape)
         relative = np.eye(len(matrix)) + size * (move + move.T)
         return np.exp(size * rng.normal()) * root @ relative @ root.T
@@ -248,7 +240,6 @@ def test_concave_objective_is_cancelled():
 
 
 def test_indefinite_objective_keeps_the_rate():
-    """Negative across the constraints, positive along them."""
     wide = np.array([[1.0, 0.0, 0.5], [0.0, 2.0, 0.0]])
     hessian = np.array([[-1.0, 0.2, 0.1], [0.2, -2.0, 0.3], [0.1, 0.3, 4.0]])
     found = design(wide, hessian, [1.0, 0.0], RATE)
@@ -279,12 +270,11 @@ def test_functions_replace_quadratic_and_linear():
 
 
 def test_known_first_residual_keeps_noise_out():
-    """At rest it keeps the first noise out of the augmented channel."""
     rest, pulse = equilibrium(law_of("augmentation"), B), np.zeros((6, 3))
     pulse[0, 0] = 1.0
-    anchored, known = (law_of("augmentation", first=f) for f in (None, np.zeros(3)))
-    moved = [np.abs(run(law, pulse, rest) - rest).max() for law in (anchored, known)]
-    assert moved[1] < 0.5 * moved[0]
+    laws = (law_of("augmentation", first=first) for first in (None, np.zeros(3)))
+    anchored, known = (np.abs(run(law, pulse, rest) - rest).max() for law in laws)
+    assert known < 0.5 * anchored
 
 
 def test_refused_measurement_changes_nothing():
@@ -325,7 +315,6 @@ def test_curvature_is_judged_in_any_unit(unit):
 def test_bad_designs_are_refused_by_name():
     good = {"sensitivity": B, "hessian": H, "noise": R, "rate": RATE}
     assert_refused(
-        ({"sensitivity": np.ones(4)}, r"sensitivity has shape \(4,\)"),
         ({"sensitivity": np.ones((2, 4))}, "sensitivity has 2 row.* but rank 1"),
         ({"sensitivity": np.full((3, 4), np.nan)}, r"sensitivity\[0, 0\] is nan"),
         ({"hessian": np.eye(3)}, "hessian has shape"),
@@ -334,8 +323,6 @@ def test_bad_designs_are_refused_by_name():
         ({"noise": [1.0, 1.0]}, "noise has shape"),
         ({"noise": [1.0, -1.0, 1.0]}, "noise has the eigenvalue -1"),
         ({"rate": 1.0}, "rate must be below 1"),
-        ({"rate": 0.0}, "rate must be a positive number"),
-        ({"split": "half"}, "split must be one of"),
         ({"quiet": -1.0}, "quiet must be zero or a positive number"),
         by=lambda **bad: design(**{**good, **bad}),
     )

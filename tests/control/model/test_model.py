@@ -198,7 +198,7 @@ def test_printed_objects_list_their_names():
     assert "free at the start: v" in str(referring().solve())
 
 
-@pytest.mark.parametrize("method", EVERY_METHOD[:2])
+@pytest.mark.parametrize("method", EVERY_METHOD)
 def test_boundary_value_outside_limits_comes_first(method):
     model = Model("cart")
     model.state("x", lower=-1, upper=model.parameter("wall", 0.5), unit="m")

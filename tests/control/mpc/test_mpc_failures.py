@@ -8,10 +8,11 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.controllers import DT, Solves, cart, closed_loop, next_state
+from support.cases.ocps import stated
 from support.cases.watched import Watched
 
 from casadi_hybrid import InputError, PointStatus, SolveError, StopReason
-from casadi_hybrid.control import MPC, Model, OptimalControl, Plant, simulate
+from casadi_hybrid.control import MPC, Model, Plant, simulate
 from casadi_hybrid.solver.record.answer import altered
 
 UNFINISHED = {"stop": StopReason.TIME_LIMIT, "point": PointStatus.NOT_CONVERGED}
@@ -64,9 +65,7 @@ def test_default_is_the_middle_of_positive_limits():
     inflow = model.control("inflow", lower=1, upper=4)
     drain = model.control("drain", lower=-1, upper=0.5)
     model.next(level=level + inflow - drain)
-    ocp = OptimalControl(model, duration=3, intervals=3)
-    ocp.initial()
-    ocp.minimize("level", sum=level**2 + inflow**2)
+    ocp = stated(model, sum=level**2 + inflow**2, duration=3, intervals=3)
     assert MPC(ocp).step([np.inf]).control.tolist() == [2.5, 0.0]
 
 
@@ -265,10 +264,9 @@ def test_swing_up_is_found_over_several_steps(most, monkeypatch):
     sin, cos = ca.sin(angle), ca.cos(angle)
     push = (force + 0.15 * rate**2 * sin - 2.943 * sin * cos) / (1.3 - 0.3 * cos**2)
     model.rates(place=speed, angle=rate, speed=push, rate=2 * (9.81 * sin - push * cos))
-    ocp = OptimalControl(model, duration=2.0, intervals=20)
-    ocp.initial()
     away = 10 * (place**2 + angle**2)
-    ocp.minimize("away", integral=away + 0.1 * (speed**2 + rate**2) + 0.01 * force**2, end=away)
+    costs = {"integral": away + 0.1 * (speed**2 + rate**2) + 0.01 * force**2, "end": away}
+    ocp = stated(model, duration=2.0, intervals=20, **costs)
 
     def cut(solve, _, arguments):
         result = solve(np.inf, most, **arguments)

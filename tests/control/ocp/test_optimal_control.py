@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.nlp import PEER
-from support.cases.ocps import METHODS, double_integrator, rest_to_rest
+from support.cases.ocps import EVERY_METHOD, METHODS, double_integrator, rest_to_rest, stated
 
 from casadi_hybrid.control import (
     Collocation,
@@ -142,7 +142,7 @@ def test_soft_limit_holds_above_its_multiplier():
     assert least["v"].max() == pytest.approx(1.21, abs=1e-6)
 
 
-@pytest.mark.parametrize("method", [MultipleShooting(), Collocation(), SingleShooting()], ids=str)
+@pytest.mark.parametrize("method", EVERY_METHOD, ids=str)
 def test_solution_is_independent_of_scales(method):
     names = ["speed", "final x", "initial v"]
     names += [] if isinstance(method, SingleShooting) else ["dynamics"]
@@ -200,10 +200,8 @@ def pendulum(method):
 
 
 def swung_up(model, method, initial, tension, height):
-    ocp = OptimalControl(model, duration=0.45, intervals=10, method=method)
-    ocp.initial(initial)
-    ocp.minimize("effort", integral=model.symbol("u") ** 2)
-    ocp.minimize("height", end=100 * (height + 0.6) ** 2)
+    cost = {"integral": model.symbol("u") ** 2, "end": 100 * (height + 0.6) ** 2}
+    ocp = stated(model, initial, duration=0.45, method=method, **cost)
     ocp.path("pull", tension, upper=22)
     return ocp
 
@@ -233,9 +231,8 @@ def test_small_algebraic_states_keep_their_precision():
     x, z = model.state("x"), model.algebraic("z", scale=1e-11)
     model.rates(x=model.control("u") - 1e11 * z)
     model.equations(size=z - 1e-11 * ca.exp(x))
-    ocp = OptimalControl(model, duration=1.0, intervals=4, method=Collocation())
-    ocp.minimize("error", integral=(x - 1) ** 2, end=(1e11 * z - 2) ** 2)
-    found = ocp.solve()
+    cost = {"integral": (x - 1) ** 2, "end": (1e11 * z - 2) ** 2}
+    found = stated(model, None, intervals=4, method=Collocation(), **cost).solve()
     np.testing.assert_allclose(1e11 * found["z"], np.exp(found["x"]), rtol=1e-6)
 
 
@@ -245,11 +242,9 @@ def swing(*, scale=1.0, soft=None, **options):
     angle, rate = model.state("angle", scale=scale), model.state("rate", scale=0.7 * scale)
     torque = model.control("torque", lower=-1.0, upper=0.8)
     model.rates(angle=rate, rate=torque - ca.sin(angle))
-    ocp = OptimalControl(model, duration=2.4, intervals=8, **options)
-    ocp.initial(angle=0.1, rate=-0.1)
-    ocp.final(angle=1, rate=0)
+    ends = {"angle": 0.1, "rate": -0.1}, {"angle": 1, "rate": 0}
+    ocp = stated(model, *ends, integral=torque**2, duration=2.4, intervals=8, **options)
     ocp.path("swing", angle**2 + rate, upper=1.5, soft=soft)
-    ocp.minimize("effort", integral=torque**2)
     return ocp
 
 
@@ -303,9 +298,7 @@ def test_limits_hold_at_points_or_ends():
     model.rates(x=u)
     answers = {}
     for at in ("points", "ends", "inside"):
-        ocp = OptimalControl(model, duration=1.0, intervals=4, method=Collocation())
-        ocp.initial(x=0)
-        ocp.minimize("gain", end=-x)
+        ocp = stated(model, {"x": 0}, end=-x, intervals=4, method=Collocation())
         ocp.path("sum", x + u, upper=1.0, at=at)
         answers[at] = solution = ocp.solve()
         assert (solution["x"][:-1] + solution["u"]).max() <= 1 + 1e-6
@@ -320,9 +313,8 @@ def test_limits_inside_see_the_linear_control():
     model = Model("ramp")
     x, u = model.state("x"), model.control("u", lower=0, upper=2, linear=True)
     model.rates(x=u)
-    ocp = OptimalControl(model, duration=1.0, intervals=1, method=Collocation(3, "legendre"))
-    ocp.initial(x=0)
-    ocp.minimize("end", end=-x, integral=0.1 * u**2)
+    options = {"intervals": 1, "method": Collocation(3, "legendre")}
+    ocp = stated(model, {"x": 0}, end=-x, integral=0.1 * u**2, **options)
     ocp.path("bump", u + 4 * model.time * (1 - model.time), upper=2.0, at="inside")
     first, last = ocp.solve()["u"]
     taus = np.array(ca.collocation_points(3, "legendre"))
@@ -330,14 +322,14 @@ def test_limits_inside_see_the_linear_control():
     assert (first, last) == pytest.approx((1.0, 1.0), abs=1e-5)
 
 
-@pytest.mark.parametrize("method", [MultipleShooting(), SingleShooting(), Collocation()], ids=str)
+@pytest.mark.parametrize("method", EVERY_METHOD, ids=str)
 def test_periodic_states_stay_away_from_zero(method):
     """A tank that leaks is kept near a level, and filled again within the period."""
     model = Model("tank")
     x, u = model.state("x", scale=5.0, guess=2.0), model.control("u", lower=0, upper=4)
     model.rates(x=u - 0.5 * x)
-    ocp = OptimalControl(model, duration=2.0, intervals=8, method=method)
-    ocp.minimize("level", integral=(x - 3) ** 2 + (u - ca.cos(3 * model.time) - 1) ** 2)
+    cost = (x - 3) ** 2 + (u - ca.cos(3 * model.time) - 1) ** 2
+    ocp = stated(model, None, integral=cost, duration=2.0, intervals=8, method=method)
     ocp.periodic()
     solution = ocp.solve()
     assert solution.success
@@ -347,9 +339,7 @@ def test_periodic_states_stay_away_from_zero(method):
 
 def test_guess_runs_from_start_to_end():
     program = rest_to_rest(MultipleShooting(), scale=2.0).numbers({"x": 0.5, "v": -1.0})
-    begin = program.unpack(program.x0)
-    assert begin["x"][0] == pytest.approx(np.linspace(0.5, 1.0, 9))
-    assert begin["v"][0] == pytest.approx(np.linspace(-1.0, 0.0, 9))
+    assert program.unpack(program.x0)["x"][0] == pytest.approx(np.linspace(0.5, 1.0, 9))
 
 
 def test_explanation_has_names_and_units():
@@ -372,11 +362,9 @@ def past_a_disc(duration=3.0, place=1.0):
     x, y = model.state("x", unit="m"), model.state("y", unit="m")
     vx, vy = (model.control(name, lower=-1, upper=1) for name in ("vx", "vy"))
     model.rates(x=vx, y=vy)
-    ocp = OptimalControl(model, duration=duration, intervals=20)
-    ocp.initial(x=0, y=0)
-    ocp.final(x=2, y=0)
+    ends, options = ({"x": 0, "y": 0}, {"x": 2, "y": 0}), {"duration": duration, "intervals": 20}
+    ocp = stated(model, *ends, integral=vx**2 + vy**2, **options)
     ocp.path("obstacle", (x - place) ** 2 + y**2, lower=0.09, unit="m2")
-    ocp.minimize("effort", integral=vx**2 + vy**2)
     return ocp
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.ocps import stated
 
-from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, refine
+from casadi_hybrid.control import MPC, Collocation, Model, refine
 from casadi_hybrid.control.transcription.assembly import each
 from casadi_hybrid.control.transcription.methods import Method
 
@@ -34,10 +35,8 @@ def pendulum(method, intervals=20):
     angle, rate = model.state("angle"), model.state("rate", lower=-2.0, upper=2.0)
     torque, load = model.control("torque", lower=-4.0, upper=4.0), model.parameter("load", 0.1)
     model.rates(angle=rate, rate=torque - (5.0 + load) * ca.sin(angle) - 0.1 * model.time)
-    ocp = OptimalControl(model, duration=2.0, intervals=intervals, method=method)
-    ocp.initial(angle=1.0, rate=0.0)
-    ocp.minimize("effort", integral=angle**2 + 0.1 * torque**2)
-    return ocp
+    start, effort = {"angle": 1.0, "rate": 0.0}, angle**2 + 0.1 * torque**2
+    return stated(model, start, integral=effort, duration=2.0, intervals=intervals, method=method)
 
 
 @pytest.fixture(scope="module")

@@ -26,13 +26,15 @@ METHODS = {
 
 
 EVERY_METHOD = (MultipleShooting(), SingleShooting(), Collocation())
+WITH_STATES = (MultipleShooting(), Collocation())  # as unknowns
 
 
 def stated(model, start=(), goal=(), **options):
-    """A problem of one cost, of a second in ten intervals; without a start it is measured."""
+    """A problem of one cost, of a second in ten intervals; None leaves the start free."""
     cost = {kind: options.pop(kind) for kind in ("integral", "sum", "end") if kind in options}
     ocp = OptimalControl(model, **{"duration": 1.0, "intervals": 10, **options})
-    ocp.initial(dict(start))
+    if start is not None:
+        ocp.initial(dict(start))
     ocp.final(dict(goal))
     ocp.minimize("cost", **cost)
     return ocp
