@@ -77,7 +77,6 @@ def test_filter_is_the_recursion_of_the_textbook():
 
 
 def test_loop_with_filter_is_near_moving_horizon():
-    """Estimated parameters reach the controller; a second run begins anew."""
     plant = Plant(pendulum(), 0.1, parameters={"length": 1.3}, outputs=["seen"])
     known = {**COMMON, "free": {"length": {"std": 0.4, "drift": 0.001}}}
     estimates = []

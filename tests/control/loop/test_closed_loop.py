@@ -18,7 +18,6 @@ COVARIANCE = np.array([[0.04, 0.03], [0.03, 0.09]])
 
 
 def masses():
-    """A discrete double integrator with an output."""
     model = Model("mass")
     x = model.state("x", 2, unit="m")
     u = model.control("u", unit="N", upper=0.5)
@@ -112,8 +111,8 @@ def test_lost_measurements_keep_the_last():
 def test_seed_decides_the_run():
     noise = {"noise": 0.1, "process_noise": 0.01, "dropout": 0.2}
     run, same, other = (controlled(seed=seed, **noise) for seed in (1, 1, 2))
-    assert np.array_equal(run.states, same.states)
     assert np.array_equal(run.measured, same.measured, equal_nan=True)
+    assert np.array_equal(run.states, same.states)
     assert not np.array_equal(run.states, other.states)
 
 
@@ -180,26 +179,19 @@ def test_step_without_a_plan_has_failed():
 
 
 def test_algebraic_states_are_measured():
-    """dx/dt = −f with x = f + f³: t = ∫ (1 + 3 f²)/f df."""
+    """dx/dt = −f with x = f + f³: t = ∫ (1 + 3 f²)/f df; unmeasured, their limit is not judged."""
     model = Model("spring")
-    x, f = model.state("x"), model.algebraic("force", guess=0.1)
+    x, f = model.state("x"), model.algebraic("force", upper=0.1, guess=0.1)
     model.rates(x=-f)
     model.equations(law=f + f**3 - x)
+    model.output("seen", f)
     plant = Plant(model, 0.5, outputs=["force"])
     assert plant.measure([2.0], []) == pytest.approx([1.0], abs=1e-10)
     (end,) = plant.measure(plant.step([2.0], []), [])
     assert np.log(1.0 / end) + 1.5 * (1.0 - end**2) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_unmeasured_algebraic_limits_are_not_judged():
-    model = Model("leak")
-    x, out, u = model.state("x"), model.algebraic("out", upper=0.1), model.control("u", upper=1)
-    model.rates(x=u - out)
-    model.equations(law=out - x)
-    model.output("seen", out)
-    options = {"steps": 3, "x0": [1], "limits": {"seen": (0, 0.1)}}
-    run = simulate(Plant(model, 0.5), lambda time, x: 1, **options)
-    assert str(run).endswith("out")
+    options = {"steps": 3, "x0": [2], "limits": {"seen": (0, 0.1)}}
+    run = simulate(Plant(model, 0.5), lambda time, x: [], **options)
+    assert str(run).endswith("force")
     assert run.worst.name == "seen"
 
 
@@ -292,15 +284,13 @@ def test_monte_carlo_has_a_summary():
     costs = {seed: noisy_decay(seed).cost for seed in (0, 1, 4, 5)}
     cost, values = summary["cost"], [*costs.values()]
     assert (cost.count, cost.worst, cost.seed) == (4, max(values), max(costs, key=costs.get))
-    assert cost.mean == pytest.approx(np.mean(values))
-    assert cost.std == pytest.approx(np.std(values, ddof=1))
-    assert cost.quantiles[1] == pytest.approx(np.median(values))
+    statistics = np.mean(values), np.std(values, ddof=1), np.median(values)
+    assert (cost.mean, cost.std, cost.quantiles[1]) == pytest.approx(statistics)
     assert summary.errors[2] == "ArithmeticError: seed 2 is unlucky"
     assert "no longer finite" in summary.errors[3]
-    assert str(summary) == repr(summary) == summary.table()
+    assert str(summary) == summary.table()
     assert all(word in str(summary) for word in ("cost", "failed steps", "seed 2:"))
     assert [*summary] == ["cost", "violation", "failed", "steps"]
-    assert dict(summary)["cost"] == cost
     assert len(summary.plot().axes) == 2
 
 

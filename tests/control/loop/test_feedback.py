@@ -150,7 +150,6 @@ def test_variances_have_closed_forms(law, factor):
 
 
 def test_all_memory_is_integral_feedback():
-    """The zero of the memory cancels a pole, from an optimum on: the same inputs, noise and all."""
     noise = draws(60)
     assert_same(run(law_of("memory"), noise, PREFERRED), run(Integral(), noise, PREFERRED))
 

@@ -12,7 +12,6 @@ from casadi_hybrid.control import Model, OptimalControl, Plant, simulate, steady
 
 
 def tank():
-    """Fills by a valve, drains by its level; what leaves is an algebraic state."""
     model = Model("tank")
     level = model.state("level", lower=0, upper=4, scale=2.0, guess=1.0, unit="m")
     out = model.algebraic("out", guess=1.0)

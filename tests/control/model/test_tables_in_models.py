@@ -18,7 +18,6 @@ def table(plugin):
 
 
 def network():
-    """One hidden layer, as a graph of matrices."""
     x = ca.MX.sym("x", 2)
     inner, bias, outer = WEIGHTS
     return ca.Function("network", [x], [ca.mtimes(outer, ca.tanh(ca.mtimes(inner, x) + bias))])
@@ -41,7 +40,6 @@ MODELS = {
 
 
 def reached(solution, drag):
-    """The end of SciPy's motion under the controls, with the function evaluated by itself."""
     x = np.zeros(2)
     for k, u in enumerate(solution["u"]):
         span = solution.times[k : k + 2]

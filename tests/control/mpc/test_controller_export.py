@@ -74,7 +74,6 @@ def compiled(written, folder, trajectory="PLACE", change=""):
 
 
 def row(x, v, mass=1.0, goal=0.0, most=500):
-    """Most iterations of a step and its inputs."""
     return [most, x, v, mass, *np.full(11, goal)]
 
 
@@ -82,7 +81,6 @@ LOST = row(np.nan, 0.0)
 
 
 def after(x, u):
-    """The plant, lighter than the model believes."""
     for _ in range(10):
         x = x + INTERVAL / 10 * np.array([x[1], u / 0.8 - 0.1 * x[1] ** 3])
     return x

@@ -12,7 +12,6 @@ STEPS = 12
 
 
 def counter():
-    """y⁺ = growth·y + v + 0.1 y², to follow a goal."""
     model = Model("counter")
     y, growth = model.state("y"), model.parameter("growth", 1.05)
     v = model.control("v", lower=-1, upper=1, guess=0.1)

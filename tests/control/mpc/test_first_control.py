@@ -29,7 +29,6 @@ def pendulum(angle=HELD, goal=HELD, broken=False):
 
 
 def stop_in_time(monkeypatch):
-    """Let every look at the clock take a minute."""
     now = iter(np.arange(60.0, 1e6, 60.0))
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
 

@@ -86,7 +86,6 @@ def test_moved_plan_follows_the_trajectory(options, period):
 
 
 def test_free_duration_shrinks_by_elapsed_time():
-    """Full force until half of the time."""
     model = double_integrator(u={"lower": -1, "upper": 1})[0].model
     ocp = fastest(model, {"x": None, "v": None}, {"x": 0, "v": 0}, intervals=20)
     plan, t = ocp.solve([1.0, 0.0]), 0.31
@@ -296,7 +295,6 @@ CONFUSING = [
 
 
 def named(names, method):
-    """A cart with limits of all kinds under names of one's own."""
     x, v, u, load, room, edge = names
     model = Model("cart")
     place, speed = model.state(x, unit="m"), model.state(v, lower=-1, upper=1, unit="m/s")

@@ -34,12 +34,10 @@ def test_lost_measurements_end_in_fallback_then_default():
     assert [step.status for step in steps] == 3 * ["last plan"] + ["fallback"] + 2 * ["default"]
     # The fallback's 9 is brought within the limits.
     assert [step["force"] for step in steps] == pytest.approx([*plan["force"][1:], 2.0, 0.0, 0.0])
-    assert np.isnan(asked[0][0]).all()
-    assert asked[0][1] == pytest.approx(0.4)
+    assert (np.isnan(asked[0][0]).all(), asked[0][1]) == (True, pytest.approx(0.4))
     for step, words in ((steps[0], "nan"), (steps[4], "no idea"), (steps[5], "not finite")):
         assert words in step.reason
-    assert steps[0].plan["x"] == pytest.approx(plan["x"])
-    assert steps[4].plan is None
+    assert (steps[0].plan["x"].tolist(), steps[4].plan) == (plan["x"].tolist(), None)
     assert mpc.step([1.0, 0.0]).status == "solved"
 
 
@@ -70,7 +68,6 @@ def test_default_is_the_middle_of_positive_limits():
 
 
 def watched(act):
-    """The cart with a function of Python's in its model, and that function."""
     ocp, function = cart(intervals=6), Watched(act)
     x, v = ocp.model.symbol("x"), ocp.model.symbol("v")
     (factor,) = function.call([x], False, True)
@@ -182,7 +179,6 @@ def test_only_a_proof_softens_the_next_step(monkeypatch):
 
 
 def unfinished(result, offset, residual):
-    """A solve of 20 iterations that time has ended away from its solution."""
     x, residuals = result.x + offset, dataclasses.replace(result.residuals, feasibility=residual)
     point = {"x": x, "last": {**result.last, "x0": x}, "residuals": residuals, "iterations": 20}
     return altered(result, **point, **UNFINISHED)
@@ -285,14 +281,8 @@ def test_swing_up_is_found_over_several_steps(most, monkeypatch):
     ("deadline", "enabled", "during"), [(5.0, True, False), (None, True, True), (5.0, False, False)]
 )
 def test_garbage_waits_for_steps_with_deadline(deadline, enabled, during):
-    """A full collection takes as long as many deadlines; afterwards it is as it was."""
     collects = []
-
-    def fallback(x, t):
-        collects.append(gc.isenabled())
-        return [0.0]
-
-    mpc = MPC(cart(), deadline=deadline, fallback=fallback)
+    mpc = MPC(cart(), deadline=deadline, fallback=lambda x, t: collects.append(gc.isenabled()))
     try:
         (gc.enable if enabled else gc.disable)()
         mpc.step([np.nan, 0.0])

@@ -39,7 +39,6 @@ def tank(*, intervals=12, duration=None, goal=1.0, **more):
 
 
 def loop(mpc, steps=8, **plant):
-    """The closed loop from an empty tank."""
     return simulate(Plant(mpc.ocp.model, DT, parameters=plant), mpc, steps=steps, x0=[0.0, 0.0])
 
 

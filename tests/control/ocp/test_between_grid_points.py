@@ -28,12 +28,10 @@ def with_inner(name, inner):
 
 
 def limited(method, **options):
-    """The detour with a limit of the speed along x."""
     return detour(method, fastest=1.1, **options)
 
 
 def inside(times, fractions):
-    """Times within each interval."""
     return (times[:-1, None] + np.diff(times)[:, None] * fractions).ravel()
 
 

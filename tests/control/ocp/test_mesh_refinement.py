@@ -105,7 +105,6 @@ def test_failed_refinement_has_a_status():
 
 
 def crane(method):
-    """A two-link crane in minimum time, its tip around a disc of half a metre."""
     model = Model("two-link crane")
     q = model.state("q", 2, unit="rad")
     w = model.state("w", 2, lower=-3, upper=3, scale=2.0, unit="rad/s")

@@ -118,7 +118,6 @@ def test_slopes_with_a_limit_held_over_intervals(method):
 
 
 def test_gain_of_a_linear_system_is_riccatis():
-    """Scales of states and controls are not one."""
     A, B = np.array([[1.0, 0.1], [0.3, 1.1]]), np.array([[0.005, 0.1], [0.1, 0.0]])
     Q, R = np.diag([3.0, 1.0]), np.diag([0.5, 0.2])
     P = scipy.linalg.solve_discrete_are(A, B, Q, R)

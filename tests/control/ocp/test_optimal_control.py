@@ -13,7 +13,6 @@ from casadi_hybrid.control import (
     MultipleShooting,
     OptimalControl,
     Phases,
-    SingleShooting,
     Soft,
 )
 
@@ -41,7 +40,6 @@ def test_held_controls_cost_the_exact_discretization(name, mesh):
 
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - {"cvodes", "Radau of degree 1"}))
 def test_linear_controls_reach_the_optimum(name):
-    """The optimal control is a line."""
     solution = rest_to_rest(METHODS[name], linear=True).solve()
     t = solution.times
     assert solution.objective == pytest.approx(12.0, rel=1e-8)
@@ -120,7 +118,6 @@ def test_discrete_regulator_is_the_riccati_recursion(weight):
 
 
 def limited(soft):
-    """Rest to rest with a limited speed, of which the multipliers are known to be finite."""
     ocp = rest_to_rest(MultipleShooting())
     ocp.path("speed", ocp.model.symbol("v"), upper=1.2, soft=soft)
     return ocp.solve()
@@ -144,8 +141,6 @@ def test_soft_limit_holds_above_its_multiplier():
 
 @pytest.mark.parametrize("method", EVERY_METHOD, ids=str)
 def test_solution_is_independent_of_scales(method):
-    names = ["speed", "final x", "initial v"]
-    names += [] if isinstance(method, SingleShooting) else ["dynamics"]
     solutions = []
     for scale in (1.0, 0.05, 30.0):
         ocp = rest_to_rest(method, scale=scale)
@@ -156,7 +151,7 @@ def test_solution_is_independent_of_scales(method):
     for other in others:
         for name in ("x", "v", "u"):
             assert other[name] == pytest.approx(first[name], abs=1e-5)
-        for name in names:
+        for name in {"speed", "final x", "initial v", "dynamics"} & first.multipliers.keys():
             here, there = other.multipliers[name], first.multipliers[name]
             assert here == pytest.approx(there, rel=1e-3, abs=1e-2)
 
@@ -166,26 +161,20 @@ def test_numbers_change_without_another_program():
     x, v = model.state("x"), model.state("v")
     u, drag = model.control("u"), model.parameter("drag", 0.0)
     model.rates(x=v, v=u - drag * v + model.reference("wind", 0.0))
-    ocp = OptimalControl(model, duration=1.0, intervals=6)
+    ocp = stated(model, integral=0.01 * u**2, intervals=6)
     target = ocp.reference("target", lambda t: t, size=1)
-    ocp.initial()
     ocp.minimize("distance", sum=(x - target) ** 2, end=(x - 2) ** 2)
-    ocp.minimize("effort", integral=0.01 * u**2)
-    first = ocp.solve([0, 0])
-    solver, program = ocp.solver, ocp.program
+    first, solver, program = ocp.solve([0, 0]), ocp.solver, ocp.program
     others = {"drag": 0.7, "wind": np.arange(7.0), "target": lambda t: 2 * t}
     second = ocp.solve({"x": 1.0, "v": 0.5}, time=3.0, **others)
-    assert ocp.solver is solver
-    assert ocp.program is program
+    assert (ocp.solver, ocp.program) == (solver, program)
     assert first["target"] == pytest.approx(np.linspace(0, 1, 7))
     assert second["target"] == pytest.approx(2 * np.linspace(3, 4, 7))
     assert (second["wind"].tolist(), second["drag"]) == ([*range(7)], 0.7)
     assert second.times == pytest.approx(np.linspace(3, 4, 7))
     assert (second["x"][0], second["v"][0]) == pytest.approx((1.0, 0.5))
     assert ocp.solve([0, 0])["x"] == pytest.approx(first["x"], abs=1e-9)
-    warm = ocp.solve([0.01, 0], guess=first)
-    assert warm.success
-    assert warm.iterations < first.iterations + 3
+    assert ocp.solve([0.01, 0], guess=first).iterations < first.iterations + 3
 
 
 def pendulum(method):
@@ -237,7 +226,6 @@ def test_small_algebraic_states_keep_their_precision():
 
 
 def swing(*, scale=1.0, soft=None, **options):
-    """A pendulum swings to 1 rad with a limited motor and a limited rate."""
     model = Model("swing")
     angle, rate = model.state("angle", scale=scale), model.state("rate", scale=0.7 * scale)
     torque = model.control("torque", lower=-1.0, upper=0.8)
@@ -263,7 +251,6 @@ TO_IPOPT = {
 
 @pytest.mark.parametrize("name", TO_IPOPT)
 def test_ipopt_finds_the_same(name):
-    """A program is CasADi's own: any solver takes it, and its answer is read by the same names."""
     ocp = TO_IPOPT[name]()
     ours, program = ocp.solve(), ocp.numbers()
     ipopt = ca.nlpsol("ipopt", "ipopt", dict(program.nlp), PEER)
@@ -324,7 +311,6 @@ def test_limits_inside_see_the_linear_control():
 
 @pytest.mark.parametrize("method", EVERY_METHOD, ids=str)
 def test_periodic_states_stay_away_from_zero(method):
-    """A tank that leaks is kept near a level, and filled again within the period."""
     model = Model("tank")
     x, u = model.state("x", scale=5.0, guess=2.0), model.control("u", lower=0, upper=4)
     model.rates(x=u - 0.5 * x)

@@ -61,7 +61,6 @@ def test_soft_and_scenario_limits_follow_parameters():
 
 
 def assert_slopes(solve, name, at):
-    """Compare slopes by a parameter of ``solve`` with differences."""
     more, less, slope = solve(at + 1e-4), solve(at - 1e-4), solve(at).sensitivity(name)
     difference = (more["v"] - less["v"]) / 2e-4
     assert slope.objective == pytest.approx((more.objective - less.objective) / 2e-4, rel=1e-3)
@@ -215,7 +214,6 @@ def test_bad_limits_change_nothing():
 
 
 def moving(price=None, limit=None, method=None, **control):
-    """Two valves of different strength that fill a tank."""
     model = Model("tank")
     y, guess = model.state("y"), [0.3, 0.0]
     v = model.control("v", 2, lower=-5, upper=5, guess=guess, scale=2.0, unit="m3/s", **control)

@@ -198,7 +198,6 @@ def test_bad_phases_and_scenarios_are_refused():
 
 
 def two_legs():
-    """Out and back, with a quantity that only the second leg knows."""
     parts = {}
     for name, goal in (("out", 0.3), ("back", 0.0)):
         model = cart(name)

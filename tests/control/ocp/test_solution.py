@@ -79,7 +79,6 @@ def test_values_in_between_meet_the_grid_points(solutions, name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_residual_is_slope_minus_rate(solutions, name):
-    """Residual + rate is dx/dt, here by differences."""
     s = solutions[name]
     residual = s.residual(4)  # no kink of a scheme's own steps is at these times
     t, h = residual.times, 1e-5
@@ -199,7 +198,6 @@ def test_algebraic_states_satisfy_their_equation_in_between(method, asked):
 
 
 def test_soft_limits_are_a_named_cost():
-    """All costs together are f of the program, of scenarios too, and change as its slope says."""
     ocp = swing(MultipleShooting())
     ocp.path("low", ocp.model.symbol("angle"), upper=0.5, soft=Soft(0.02, 0.03))
     found = ocp.solve(time=0.5)
@@ -237,7 +235,6 @@ def test_active_limits_and_violations(swung):
 
 
 def test_active_limits_agree_with_verify_and_plot():
-    """An interior-point solution stays 2e-4 off its limits."""
     ocp = swing(MultipleShooting())
     ocp.path("height", ocp.model.symbol("height"), upper=0.7, unit="m")  # an output's name
     program = ocp.numbers(time=0.5)
