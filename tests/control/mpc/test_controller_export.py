@@ -338,10 +338,8 @@ def test_bad_exports_are_refused(tmp_path):
     model.rates(x=z + model.control("u"))
     model.equations(z=z + x)
     held = stated(model, {"x": 1}, integral=x**2, method=Collocation(2))
-    loose, free, long = cart(), cart(duration=Free(1.0, 0.5, 2.0)), Model("cart")
+    loose, free = cart(), cart(duration=Free(1.0, 0.5, 2.0))
     del loose.fixed["place"]
-    long.rates({"s" * 300: long.state("s" * 300) + long.control("u")})
-    named = stated(long, end=0)
     (file := tmp_path / "file").write_text("")
     assert_refused(
         (lambda: MPC(held, delay=1).export(tmp_path), "algebraic has algebraic"),
@@ -352,7 +350,6 @@ def test_bad_exports_are_refused(tmp_path):
         (lambda: cart().export(file, [0.1, 0]), "folder must be a folder, but .* is a file"),
         (lambda: MPC(cart()).export(tmp_path, x0=[0.1, 0]), "is x=, not x0="),
         (lambda: MPC(cart()).export(tmp_path, [0.5, 0.0], "n" * 300), "of 300 characters"),
-        (lambda: MPC(named).export(tmp_path, [0.5], "mine"), "has 300 characters in C"),
     )
 
 

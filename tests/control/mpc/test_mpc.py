@@ -99,8 +99,7 @@ def test_free_duration_shrinks_by_elapsed_time():
 
 
 def test_few_iterations_approach_full_solves():
-    full = closed_loop(MPC(cart()), [1.0, 0.0], 15)[1]
-    away = []
+    full, away = closed_loop(MPC(cart()), [1.0, 0.0], 15)[1], []
     for iterations in (1, 2, 4):
         mpc = MPC(cart(), iterations=iterations, tolerance=1e-2)
         steps, states = closed_loop(mpc, [1.0, 0.0], 15)
@@ -108,7 +107,6 @@ def test_few_iterations_approach_full_solves():
         assert all(step.record.iterations <= iterations for step in steps[1:])
         away.append(np.abs(states - full).max())
     assert away[0] < 1e-2
-    assert away[2] <= away[0]
     assert away[2] < 1e-6
 
 
@@ -116,28 +114,24 @@ def test_few_iterations_approach_full_solves():
 def test_few_iterations_follow_a_jumping_goal():
     model = Model("pendulum")
     angle, rate = model.state("angle"), model.state("rate", lower=-6, upper=6)
-    torque = model.control("torque", lower=-6, upper=6)
-    goal = model.reference("goal")
+    torque, goal = model.control("torque", lower=-6, upper=6), model.reference("goal")
     model.rates(angle=rate, rate=4 * torque - 20 * ca.sin(angle))
     error = 10 * (angle - goal) ** 2 + 0.1 * rate**2 + 1e-3 * torque**2
     ocp = stated(model, integral=error, intervals=20)
     ocp.path("jump", torque - ocp.previous("torque"), lower=-3, upper=3)
     wanted = {"goal": lambda t: 1.0 if t < 1.5 else -2.5}
+    with pytest.raises(InputError, match="reference 'goal'"):
+        MPC(ocp).step([0.0, 0.0])
 
     def distance(iterations, tolerance):
         mpc = MPC(ocp, iterations=iterations, tolerance=tolerance, deadline=9.0, default=0.0)
-        with pytest.raises(InputError, match="reference 'goal'"):
-            mpc.step([0.0, 0.0])
         run = simulate(Plant(model, 0.05), mpc, steps=60, x0=[0, 0], parameters=wanted)
         assert "over the deadline: 0" in str(run)
-        away = run["angle"] - [wanted["goal"](t) for t in run.times]
-        statuses = {record.status for record in mpc.records}
-        assert statuses <= {"solved", "feasible", "softened", "last plan"}
-        return away @ away
+        assert set(run.status) <= {"solved", "feasible", "softened", "last plan"}
+        return np.sum((run["angle"] - [wanted["goal"](t) for t in run.times]) ** 2)
 
     full = distance(None, 1e-4)
-    for tolerance in (1e-4, 1.0):
-        assert distance(1, tolerance) < 1.02 * full
+    assert max(distance(1, tolerance) for tolerance in (1e-4, 1.0)) < 1.02 * full
 
 
 def test_state_outside_its_limits_is_brought_back():
@@ -204,12 +198,10 @@ def test_every_step_leaves_a_record():
     assert columns["status"].tolist() == 5 * ["solved"] + ["last plan"]
     assert (columns["seconds"] > 0).all()
     assert (columns["violation"][:5] < 1e-6).all()
-    assert np.isnan(columns["objective"][5])
-    assert columns["objective"][0] == pytest.approx(steps[0].plan.objective, rel=1e-6)
-    assert "v" in columns["active_names"][1]
-    assert columns["active"][1] >= 1
+    objectives = [*(step.plan.objective for step in steps), np.nan]
+    assert columns["objective"] == pytest.approx(objectives, rel=1e-6, nan_ok=True)
+    assert ("v" in columns["active_names"][1], columns["active"][1] >= 1) == (True, True)
     assert len(mpc.table().splitlines()) == 7
-    assert str(steps[0]).startswith("solved at 0: force -")
     mpc.reset()
     assert mpc.records == []
     assert not mpc.step([1.0, 0.0]).record.warm
@@ -242,8 +234,6 @@ def test_bad_settings_are_refused_by_name():
         ({"iterations": 0}, "iterations must be"),
         ({"fallback": 1.0}, "fallback must be"),
         ({"soften": "much"}, "soften must be"),
-        ({"tolerance": -1}, "tolerance must be"),
-        ({"period": "long"}, "period must be"),
         ({"ocp": ocp}, r"v free at the start; call its initial\(\)"),
         ({"ocp": ocp.model}, "ocp must be an OptimalControl or Scenarios, got Model"),
         by=lambda **bad: MPC(**{"ocp": cart(), **bad}),

@@ -193,7 +193,6 @@ def test_bad_refinements_are_refused():
         (lambda: refine(discrete, tolerance=1e-3), "counter is discrete"),
         (lambda: refine(ocp, tolerance=0), "tolerance must be a positive number"),
         (lambda: refine(ocp, tolerance=1e-3, most=0), "most must be a whole number, at least 1"),
-        (lambda: refine(ocp, tolerance=1e-3, rounds=0), "rounds must be a whole number"),
         (lambda: refine("ocp", tolerance=1e-3), "ocp must be an OptimalControl, got str"),
         (lambda: ocp.on_mesh([0, 0.5]), "increasing numbers from 0 to 1"),
     )

