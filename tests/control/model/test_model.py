@@ -71,6 +71,8 @@ REFUSED_BY_A_MODEL = [
     (lambda m: m.state("y", unit=2.0), "unit.*scale"),
     (lambda m: m.parameter("y", None), "value of 'y'"),
     (lambda m: m.parameter("P", [[0, 1], [2, 3]]), r"\(2, 2\); give 4 numbers"),
+    (lambda m: m.reference("aim", [1.0, 2.0]), "reference 'aim' has 2 numbers; give size=2"),
+    (lambda m: m.reference("aim", 2), r"write 2\.0 for the value, or size=2 for as many"),
     (lambda m: m.rates(x=cart().symbol("x")), "'x', which is another"),
     (lambda m: m.rates([0, 0]), "rates must be a dictionary"),
     (lambda m: m.rates(vv=0), "'vv'"),

@@ -200,7 +200,8 @@ def test_every_step_leaves_a_record():
     assert (columns["violation"][:5] < 1e-6).all()
     objectives = [*(step.plan.objective for step in steps), np.nan]
     assert columns["objective"] == pytest.approx(objectives, rel=1e-6, nan_ok=True)
-    assert ("v" in columns["active_names"][1], columns["active"][1] >= 1) == (True, True)
+    assert "v" in columns["active_names"][1]
+    assert columns["active"][1] >= 1
     assert len(mpc.table().splitlines()) == 7
     mpc.reset()
     assert mpc.records == []

@@ -95,14 +95,20 @@ def test_slopes_include_parametric_limits(method, tmp_path):
     np.testing.assert_allclose(run.limits["force"].upper[0], [1.0, 0.8, 0.6])
 
 
-def test_bad_parametric_limits_are_refused():
+def test_bad_limits_and_moves_are_refused():
     model = Model("m")
     other, goal = Model("other").parameter("p"), model.reference("goal")
+    plain, *_ = double_integrator()
     assert_refused(
         (lambda: model.state("v", upper=other), "'p'"),
         (lambda: model.state("v", upper=goal), "goal"),
         (lambda: cart().solve([1.0, 0.0], fastest=-1.0), "above its upper"),
         (lambda: cart().free("fastest"), "'fastest' is in a limit of the model"),
+        (moving, r"moves\('v'\) does nothing"),
+        (lambda: moving(-1.0), "price of moves of v must be positive, got -1.0"),
+        (lambda: moving(limit=[1, 2, 3]), "limit of moves of v has 3 entries"),
+        (lambda: moving(limit=1.0, linear=True), "'v' runs linearly"),
+        (lambda: plain.previous("z"), "there is no control 'z'"),
     )
     step = MPC(cart(), default=0).step([1.0, 0.0], fastest=-1.0)
     assert (step.status, step["force"]) == ("default", 0.0)
@@ -143,8 +149,8 @@ def test_changed_limits_hold_in_all_scenarios():
     mpc.limits(v=(-0.3, 0.3), force=(-1, 1))
     step = mpc.step([1.0, 0.0])
     assert (step.status, step["force"]) == ("solved", pytest.approx(-1, abs=1e-5))
-    for name in ("one", "other"):
-        assert step.plan[name]["v"].min() == pytest.approx(-0.3, abs=1e-5)
+    speeds = [part["v"].min() for part in step.plan.parts.values()]
+    assert speeds == pytest.approx([-0.3, -0.3], abs=1e-5)
 
 
 def test_changed_limits_are_softened_and_applied():
@@ -266,14 +272,3 @@ def test_limit_of_moves_gives_way_last():
     assert step.status == "softened"
     assert step.violated == {"moves of v": pytest.approx(1.1, abs=1e-6)}
     np.testing.assert_allclose(step["v"], -1.0, atol=1e-6)
-
-
-def test_bad_moves_are_refused():
-    plain, *_ = double_integrator()
-    assert_refused(
-        (moving, r"moves\('v'\) does nothing"),
-        (lambda: moving(-1.0), "price of moves of v must be positive, got -1.0"),
-        (lambda: moving(limit=[1, 2, 3]), "limit of moves of v has 3 entries"),
-        (lambda: moving(limit=1.0, linear=True), "'v' runs linearly"),
-        (lambda: plain.previous("z"), "there is no control 'z'"),
-    )

@@ -121,15 +121,12 @@ def test_errors_of_all_integrators_agree(swung):
     assert exact.error().largest < 1e-7
     assert exact.error(whole=True).largest < 1e-6
     assert swung.error(whole=True).ends[:, 0] == pytest.approx(swung.error().ends[:, 0])
-
-
-def test_error_of_a_missing_motion_is_infinite():
-    """x' = x² from 0.9 ends before t = 1.2; one coarse step does not notice."""
+    # x' = x² from 0.9 ends before t = 1.2; one coarse step does not notice.
     model = Model("blow up")
     x = model.state("x")
     model.rates(x=x**2)
-    solution = stated(model, {"x": 0.9}, end=0, duration=2.0, intervals=1).solve()
-    assert np.isinf(solution.error().largest)
+    blown_up = stated(model, {"x": 0.9}, end=0, duration=2.0, intervals=1).solve()
+    assert np.isinf(blown_up.error().largest)
 
 
 def test_solution_warns_of_coarse_steps():
@@ -283,23 +280,28 @@ def test_table_for_pandas(swung, monkeypatch):
 def test_solution_of_another_problem_is_refused(swung, tmp_path):
     path = swung.save(tmp_path / "swing")
     cheap = swing(Collocation(), weight=1e-7).solve().save(tmp_path / "cheap")
-    for file, ocp, words in (
-        (path, swing(MultipleShooting()), "not laid out as"),
-        (path, swing(Collocation(), low=-1.9), r"the lower limit of angle\[0\]"),
-        (path, swing(Collocation(), g=9.0), r"dynamics of rate\[5,1\] is off by 0.2"),
-        (cheap, swing(Collocation(), weight=3e-7), "the objective is"),
-    ):
-        with pytest.raises(InputError, match=words):
-            Solution.load(file, ocp)
-    early = swing(Collocation())
-    early.options["max_iter"] = 1
-    program = early.numbers().with_limits("torque", *np.c_[-0.5, 0.5].T)
-    stopped = early.solution(program, *solved(early.solver, program, {}))
-    again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
-    assert (again.success, again.violation().largest) == (False, stopped.violation().largest)
+
+    def loading(file, **other):
+        return lambda: Solution.load(file, swing(**{"method": Collocation(), **other}))
+
+    assert_refused(
+        (loading(path, method=MultipleShooting()), "not laid out as"),
+        (loading(path, low=-1.9), r"the lower limit of angle\[0\]"),
+        (loading(path, g=9.0), r"dynamics of rate\[5,1\] is off by 0.2"),
+        (loading(cheap, weight=3e-7), "the objective is"),
+    )
     path.write_text("no archive")
     with pytest.raises(InputError, match="holds no saved solution"):
         Saved.read(path)
+
+
+def test_stopped_solution_is_loaded(tmp_path):
+    ocp = swing(Collocation())
+    ocp.options["max_iter"] = 1
+    program = ocp.numbers().with_limits("torque", *np.c_[-0.5, 0.5].T)
+    stopped = ocp.solution(program, *solved(ocp.solver, program, {}))
+    again = Solution.load(stopped.save(tmp_path / "early"), swing(Collocation()))
+    assert (again.success, again.violation().largest) == (False, stopped.violation().largest)
 
 
 CAPS = {
