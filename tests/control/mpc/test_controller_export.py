@@ -326,12 +326,6 @@ def test_problem_alone_is_exported_by_name(tmp_path):
         np.testing.assert_allclose(line[3:], solution["place"], atol=1e-5)
 
 
-def twice_the_same_in_c():
-    model = Model("twice")
-    model.rates({"a b": model.state("a b"), "a_b": model.state("a_b")})
-    return stated(model, sum=model.control("u") ** 2)
-
-
 def test_bad_exports_are_refused(tmp_path):
     model = Model("algebraic")
     x, z = model.state("x"), model.algebraic("z")
@@ -340,13 +334,15 @@ def test_bad_exports_are_refused(tmp_path):
     held = stated(model, {"x": 1}, integral=x**2, method=Collocation(2))
     loose, free = cart(), cart(duration=Free(1.0, 0.5, 2.0))
     del loose.fixed["place"]
+    twice = Model("twice")
+    twice.rates({"a b": twice.state("a b"), "a_b": twice.state("a_b")})
     (file := tmp_path / "file").write_text("")
     assert_refused(
         (lambda: MPC(held, delay=1).export(tmp_path), "algebraic has algebraic"),
         (lambda: MPC(cart(), period=0.2).export(tmp_path), r"period is 0\.2, an interval 0\.1"),
         (lambda: MPC(free).export(tmp_path), "free duration or uneven intervals"),
         (lambda: loose.export(tmp_path), "leaves place free at the start"),
-        (lambda: MPC(twice_the_same_in_c()).export(tmp_path), "'a_b' and 'a b' are both 'a_b'"),
+        (lambda: MPC(stated(twice, end=0)).export(tmp_path), "'a_b' and 'a b' are both 'a_b'"),
         (lambda: cart().export(file, [0.1, 0]), "folder must be a folder, but .* is a file"),
         (lambda: MPC(cart()).export(tmp_path, x0=[0.1, 0]), "is x=, not x0="),
         (lambda: MPC(cart()).export(tmp_path, [0.5, 0.0], "n" * 300), "of 300 characters"),

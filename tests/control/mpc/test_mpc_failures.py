@@ -87,14 +87,12 @@ def test_exception_in_the_model_is_a_status():
     assert mpc.step([1.0, 0.0]).status == "solved"
     broken.append(True)
     step = mpc.step([0.9, -0.3])
-    assert step.status == "last plan"
-    assert "the table has no such entry" in step.reason
+    assert (step.status, "the table has no such entry" in step.reason) == ("last plan", True)
     broken.clear()
     assert mpc.step([0.8, -0.3]).status == "solved"
 
 
 def test_loop_survives_a_failing_solver(monkeypatch):
-    """Every third solve fails, each time in another way."""
     ocp, calls = cart(), []
 
     def failing(solve, limits, arguments):
@@ -222,10 +220,9 @@ def test_softened_problem_follows_vain_solves(monkeypatch):
 @pytest.mark.parametrize("solved", [True, False])
 def test_solve_ended_by_time_goes_on(solved, monkeypatch):
     """Solved but unchecked, or without a step: then the next solve but one has no multipliers."""
-    now, points = [0.0], []
+    now = [0.0]
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     mpc, solves = MPC(cart(), deadline=1.0, soften=None), Solves(monkeypatch)
-    program = mpc.ocp.program
     mpc.step([1.0, 0.0])
 
     def ended(solve, limits, arguments):
@@ -236,18 +233,12 @@ def test_solve_ended_by_time_goes_on(solved, monkeypatch):
             residuals = dataclasses.replace(result.residuals, feasibility=1.0)
             point = {"x": arguments["x0"], "last": begin, "residuals": residuals}
             result = altered(result, **point, **UNFINISHED, iterations=0)
-        points.append(result.x)
         return result
 
     solves.disturb(ended)
     for with_multipliers in (True, True, solved):
         assert mpc.step([1.0, 0.0]).status == "last plan"
-        begin = solves.arguments[-1]
-        assert begin["lam_g0"].any() == with_multipliers
-        if len(points) > 1:
-            moved = program.shifted(points[-2], np.zeros(program.n), np.zeros(program.m))
-            force = program.variables["force"]
-            np.testing.assert_allclose(force.read(begin["x0"]), force.read(moved["x0"]))
+        assert solves.arguments[-1]["lam_g0"].any() == with_multipliers
 
 
 @pytest.mark.parametrize("most", [9, 12])

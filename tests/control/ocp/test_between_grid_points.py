@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 from support.cases.ocps import METHODS, clearance, detour, double_integrator, fastest, stated
+from support.judges.refusals import assert_refused
 
 from casadi_hybrid import verify
 from casadi_hybrid.control import (
@@ -14,7 +15,6 @@ from casadi_hybrid.control import (
     Integrator,
     Model,
     MultipleShooting,
-    OptimalControl,
     Phases,
     RungeKutta,
     refine,
@@ -93,16 +93,14 @@ def test_solution_tells_excess_between_points(name):
     solution = limited(with_inner(name, 0)).solve()
     assert solution.success
     every = np.linspace(*solution.times[[0, -1]], 6001)
-    below = -clearance(solution, every)
+    below, violation = -clearance(solution, every), solution.violation()
     excess = {part.name: part for part in solution.exceeded}["clearance"]
     assert excess.amount == pytest.approx(below.max(), rel=0.02)
     assert excess.time == pytest.approx(every[below.argmax()], abs=0.05)
     assert (excess.side, excess.unit, excess.limit) == ("lower", "m²", pytest.approx(0.16))
-    text = str(solution)
-    assert f"{excess.amount:.3g} m² below its limit 0.16 m² at {excess.time:.3g} s" in text
-    assert "inner=4" in text
-    violation = solution.violation()
-    assert str(excess) in str(violation)
+    for text in (str(solution), str(violation)):
+        assert f"{excess.amount:.3g} m² below its limit 0.16 m² at {excess.time:.3g} s" in text
+    assert "inner=4" in str(solution)
     assert violation["clearance"].max() == pytest.approx(excess.scaled)
     assert violation.by_interval.shape == (5,)
     finer = limited(with_inner(name, 4)).solve()  # its excess lies between inner points
@@ -179,13 +177,14 @@ def test_phases_tell_excess_of_each_part():
 
 
 def test_bad_inner_points_are_refused():
-    for method in (MultipleShooting, Collocation):
-        with pytest.raises(InputError, match="inner must be a whole number, at least 0"):
-            method(inner=-1)
     model = Model("counter")
     model.next(x=0.5 * model.state("x", upper=1))
-    with pytest.raises(InputError, match="discrete; there are no inner points"):
-        OptimalControl(model, duration=2, intervals=2, method=MultipleShooting(inner=1)).solve()
+    discrete = stated(model, end=0, method=MultipleShooting(inner=1))
+    assert_refused(
+        (lambda: MultipleShooting(inner=-1), "inner must be a whole number, at least 0"),
+        (lambda: Collocation(inner=1.5), "inner must be a whole number, at least 0"),
+        (lambda: discrete.solve([0.0]), "discrete; there are no inner points"),
+    )
 
 
 @pytest.mark.parametrize("method", [MultipleShooting(inner=3), Collocation(2, inner=3)], ids=str)

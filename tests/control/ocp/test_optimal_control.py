@@ -117,13 +117,12 @@ def test_discrete_regulator_is_the_riccati_recursion(weight):
     assert solution.multipliers["initial x"] == pytest.approx(costates[:, :1], abs=1e-6)
 
 
-def limited(soft):
-    ocp = rest_to_rest(MultipleShooting())
-    ocp.path("speed", ocp.model.symbol("v"), upper=1.2, soft=soft)
-    return ocp.solve()
-
-
 def test_soft_limit_holds_above_its_multiplier():
+    def limited(soft):
+        ocp = rest_to_rest(MultipleShooting())
+        ocp.path("speed", ocp.model.symbol("v"), upper=1.2, soft=soft)
+        return ocp.solve()
+
     hard = limited(None)
     largest = hard.multipliers["speed"].max()
     assert largest > 1

@@ -191,7 +191,6 @@ def test_run_judges_rows_and_changing_limits(delay, tmp_path):
     np.testing.assert_allclose(run["room"], room)
     np.testing.assert_allclose(run["close"], run["x"] - 2 * run.times)
     np.testing.assert_allclose(run["goal"], 2 * run.times)
-    np.testing.assert_allclose(again["goal"], run["goal"])
     outside = np.maximum(np.maximum(room - 9, -0.05 - room), 0)
     np.testing.assert_allclose(run.violations["room"], outside)
     np.testing.assert_allclose(run["moves of force"][:8], np.diff(run["force"], prepend=0.0))
@@ -199,9 +198,6 @@ def test_run_judges_rows_and_changing_limits(delay, tmp_path):
     assert run.violations["v"][5] == pytest.approx(run["v"][5] - 0.4)
     assert f"{outside.max():.3g} of the scale: room is" in str(again)
     assert str(again).endswith("felt")  # which is not checked, as the record does not determine it
-    other = simulate(lambda x, u: x, mpc, steps=2, x0=[1, 0], period=0.2, parameters={"goal": 0})
-    assert "no limit of room, moves of force, close is exceeded" in str(other)
-    assert len(run.plot(["v", "room"]).axes) == 2
 
 
 def test_bad_limits_change_nothing():

@@ -107,27 +107,19 @@ def steered(varying=False, duration=2.0, linear=False):
     return ocp
 
 
-def runge_kutta(rates, y, h):
-    a = rates(y)
-    b = rates(y + h / 2 * a)
-    c = rates(y + h / 2 * b)
-    return y + h / 6 * (a + 2 * b + 2 * c + rates(y + h * c))
-
-
 def test_scenarios_equal_a_program_by_hand():
+    y, u, k = ca.SX.sym("y", 2), ca.SX.sym("u"), ca.SX.sym("k")  # y: the state and its cost
+    rates, given = ca.vertcat(-k * y[0] + u, (y[0] - 1) ** 2 + 0.1 * u**2), ca.vertcat(u, k)
+    step = ca.simpleRK(ca.Function("rates", [y, given], [rates]), 1)
     opti, total = ca.Opti(), 0
     first = opti.variable()
-    for weight, k in ((0.5, 1.0), (0.3, 0.5), (0.2, 1.5)):
-        u, y = ca.vertcat(first, opti.variable(9)), ca.MX(2, 1)
-        opti.subject_to(opti.bounded(-2, u, 2))
+    for weight, rate in ((0.5, 1.0), (0.3, 0.5), (0.2, 1.5)):
+        controls, state = ca.vertcat(first, opti.variable(9)), ca.MX(2, 1)
+        opti.subject_to(opti.bounded(-2, controls, 2))
         for i in range(10):
-
-            def rates(y, u=u[i], k=k):
-                return ca.vertcat(-k * y[0] + u, (y[0] - 1) ** 2 + 0.1 * u**2)
-
-            y = runge_kutta(rates, y, 0.2)
-            opti.subject_to(y[0] <= 0.8)
-        total += weight * y[1]
+            state = step(state, ca.vertcat(controls[i], rate), 0.2)
+            opti.subject_to(state[0] <= 0.8)
+        total += weight * state[1]
     opti.minimize(total)
     opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "tol": 1e-10})
     by_hand = opti.solve()
