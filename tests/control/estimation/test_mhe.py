@@ -134,10 +134,7 @@ def test_limits_of_states_are_kept():
 
 @pytest.mark.parametrize(("arrival", "expected"), [("fixed", 7 / 9), ("none", 1.0)])
 def test_arrival_costs_by_hand(arrival, expected):
-    """A constant, measured 0, 1, 1: prior 0, deviations 1, a window of two.
-
-    The second step has the mean 1/3; the third two ones, and with "fixed" a prior at that mean.
-    """
+    """A constant, prior 0, deviations 1; at the third step "fixed" has a prior at 1/3."""
     mhe = MHE(drift(lower=0.0), 1.0, 1, noise=1.0, prior=1.0, arrival=arrival)
     _, second, third = (mhe.step([y])[0] for y in (0.0, 1.0, 1.0))
     assert (second, third) == pytest.approx((1 / 3, expected), abs=1e-6)
@@ -295,7 +292,6 @@ def test_parts_of_a_loop_agree_on_names(measured, names, sees, message):
 
 
 def test_nearly_known_states_are_solved():
-    """A wall at 320 K that forgets: its deviation comes down to 1e-4 K."""
     model = Model("wall")
     wall = model.state("wall", unit="K", scale=30.0, guess=320.0)
     model.rates(wall=-(wall - 320) / 0.2)

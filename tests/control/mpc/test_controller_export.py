@@ -126,7 +126,6 @@ STATUS = ["solved", "feasible", "last plan", "fallback", "default", "softened"]
 
 
 def alike(mpc, lines, rows):
-    """Compare steps of C and of Python at the same measurements; return the statuses."""
     statuses = []
     for (_, x, v, mass, *goal), line in zip(rows, lines, strict=True):
         step = mpc.step([x, v], mass=mass, goal=goal)
@@ -232,16 +231,18 @@ def test_limits_follow_parameters_in_c(robust, tmp_path):
     top, fast = model.parameter("top", 1.0), model.parameter("fast", [2.0, 1.0])
     place, speed = model.state("place"), model.state("speed", upper=fast[0], scale=3.0)
     force = model.control("double", lower=-top, upper=fast[1] * top, scale=7.0)
-    model.rates(place=speed, speed=force)
+    model.rates(place=speed, speed=force / model.parameter("mass", 1.0))
     ocp = stated(model, integral=place**2 + 0.01 * force**2)
-    mpc = MPC(Scenarios(ocp, {"a": {}, "b": {"fast": [2, 0.4]}}) if robust else ocp, default=0)
+    both = {"a": {"mass": 1.0}, "b": {"mass": 1.5, "fast": [2, 0.4]}}  # whose mass is no input
+    mpc = MPC(Scenarios(ocp, both) if robust else ocp, default=0)
     changed = "if (inputs.top == 9) controller.limits.double_upper = 0.1;"
     written = mpc.export(tmp_path / "c", [1, 0], "cart")
     run = compiled(written, tmp_path, "A_PLACE" if robust else "PLACE", changed)
     first, later = [(0, 1, 2, 1), (0, 0.5, 2, 1)], [(0, 2, 2, 3), (0.4, 3, 0.2, 1)]
     later += [(np.nan, 3, 0.2, 1), (0, 9, 2, 1)]  # speed, top, fast
-    rows = [[500, 1, *values] for values in first] + [[500, -1, *values] for values in later]
-    for (_, x, v, limit, *own), line in zip(rows, run(rows), strict=True):
+    states = [(1, *values) for values in first] + [(-1, *values) for values in later]
+    lines = run([[500, *values, *([] if robust else [1.0])] for values in states])
+    for (x, v, limit, *own), line in zip(states, lines, strict=True):
         mpc.limits(double=(-9, 0.1) if limit == 9 else None)
         step = mpc.step([x, v], top=limit, **({"a": {"fast": own}} if robust else {"fast": own}))
         assert STATUS[int(line[0])] == step.status
@@ -254,14 +255,6 @@ def test_step_keeps_its_deadline_by_a_clock(tmp_path):
     run = compiled(mpc.export(tmp_path / "c", [0.8, 0.0]), tmp_path, change=clock)
     (line,) = run([row(0.5, 0.3)])
     assert line[:2].tolist() == [4, -1]  # one look at the clock later it is over
-
-
-def test_robust_control_is_computed_in_c(tmp_path):
-    both = Scenarios(cart(), {"light": {"mass": 0.8}, "heavy": {"mass": 1.5}})
-    run = compiled(MPC(both).export(tmp_path / "c", [1.0, 0.0], "robust"), tmp_path, "LIGHT_PLACE")
-    (line,) = run([[500, 0.7, 0.1, *np.zeros(11)]])  # no mass: each scenario has its own
-    assert line[0] == 0
-    assert line[2] == pytest.approx(both.solve([0.7, 0.1])["light"]["double"][0], abs=2e-5)
 
 
 def test_folder_tells_names_and_memory(tmp_path):
@@ -288,7 +281,6 @@ def test_folder_tells_names_and_memory(tmp_path):
 
 
 def cross_compiler(name, folder):
-    """A compiler for the Cortex-M7 with its flags; those of gcc are in the exported folder."""
     if name == "arm-none-eabi-gcc":
         flags = re.search(r'FLAGS_INIT "(-mcpu.*)"', (folder / "cortex-m7.cmake").read_text())[1]
         return [name, *flags.split()] if shutil.which(name) else None
@@ -335,7 +327,7 @@ def test_bad_exports_are_refused(tmp_path):
     loose, free = cart(), cart(duration=Free(1.0, 0.5, 2.0))
     del loose.fixed["place"]
     twice = Model("twice")
-    twice.rates({"a b": twice.state("a b"), "a_b": twice.state("a_b")})
+    twice.rates({"a b": twice.state("a b"), "a_b": twice.state("a_b") + twice.control("u")})
     (file := tmp_path / "file").write_text("")
     assert_refused(
         (lambda: MPC(held, delay=1).export(tmp_path), "algebraic has algebraic"),
@@ -404,9 +396,8 @@ def test_text_of_users_stays_in_comments(text, tmp_path):
     ocp.minimize(text, integral=u**2)
     ocp.path(f"{text} row", x, upper=1, unit=text)
     MPC(ocp).export(tmp_path, [0.5], "mine", steps=1)
-    sources = list(tmp_path.glob("mine*.c"))
-    command = [*find_compiler().command, *STRICT, "-fsyntax-only", f"-I{tmp_path}", *sources]
-    done = ended(command)
+    checking = [*find_compiler().command, *STRICT, "-fsyntax-only", f"-I{tmp_path}"]
+    done = ended([*checking, *tmp_path.glob("mine*.c")])
     assert done.returncode == 0, done.stderr
     code = re.sub(r"/\*.*?\*/", "", (tmp_path / "mine_control.h").read_text("utf-8"), flags=re.S)
     assert "int evil" not in code

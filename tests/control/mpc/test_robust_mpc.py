@@ -11,7 +11,6 @@ from casadi_hybrid.control import (
     Free,
     Model,
     OptimalControl,
-    Phases,
     Plant,
     Scenarios,
     Soft,
@@ -24,7 +23,6 @@ RATES = {"nominal": {}, "slow": {"k": 0.5}, "fast": {"k": 1.5}}
 
 
 def tank(*, intervals=12, duration=None, goal=1.0, **more):
-    """A level to be brought to 1 under a limit of 1.05, with an outflow that nobody knows."""
     model = Model("tank")
     x = model.state("level", upper=1.05, unit="m")
     v = model.state("flow", scale=2.0)
@@ -137,7 +135,6 @@ def test_bad_robust_controllers_are_refused():
     loose, free, mpc = tank(), tank(duration=Free(1.0)), MPC(Scenarios(tank(), RATES))
     loose.fixed.pop("flow")
     assert_refused(
-        (lambda: MPC(Phases({"a": tank()})), "OptimalControl or Scenarios, got Phases"),
         (lambda: MPC(Scenarios(loose, RATES)), "tank leaves flow free at the start"),
         (lambda: MPC(Scenarios(free, RATES)), "duration of tank is free.*give the problem a fixed"),
         (lambda: mpc.step([0.0, 0.0], gaol=1.0), "no part of tank has a parameter 'gaol'.*goal"),

@@ -129,10 +129,9 @@ def test_gain_of_a_linear_system_is_riccatis():
         gain["v", "x"]
 
 
-SCENARIOS = {"one": {}, "other": {"drag": 1.0}}  # a measurement is the start of both
 LIMITED = {"intervals": 10, "duration": 1.5, "limit": 1, "scale": 2.0}
 CARTS = [cart(**LIMITED), cart(**LIMITED, method=Collocation())]
-CARTS += [Scenarios(cart(**LIMITED), SCENARIOS)]
+CARTS += [Scenarios(cart(**LIMITED), {"one": {}, "other": {"drag": 1.0}})]
 
 
 @pytest.mark.parametrize("ocp", CARTS, ids=["shooting", "collocation", "scenarios"])

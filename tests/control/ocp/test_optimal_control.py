@@ -177,7 +177,6 @@ def test_numbers_change_without_another_program():
 
 
 def pendulum(method):
-    """A pendulum in Cartesian coordinates, its tension algebraic (index reduced)."""
     model = Model("pendulum")
     x, y = model.state("x", guess=1.0), model.state("y")
     v, w = model.state("v"), model.state("w")
@@ -342,7 +341,6 @@ def test_explanation_has_names_and_units():
 
 
 def past_a_disc(duration=3.0, place=1.0):
-    """A robot from (0, 0) to (2, 0), at most 1 fast along each axis; the guess goes straight."""
     model = Model("robot")
     x, y = model.state("x", unit="m"), model.state("y", unit="m")
     vx, vy = (model.control(name, lower=-1, upper=1) for name in ("vx", "vy"))

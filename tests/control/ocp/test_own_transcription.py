@@ -39,7 +39,7 @@ def pendulum(method, intervals=20):
     return stated(model, start, integral=effort, duration=2.0, intervals=intervals, method=method)
 
 
-def test_own_method_solves_as_collocation():
+def test_own_method_serves_as_collocation():
     solved, known = (pendulum(m).solve() for m in (ImplicitMidpoint(), Collocation(1, "legendre")))
     assert solved.success
     assert solved.objective == pytest.approx(known.objective, rel=1e-8)
@@ -51,10 +51,6 @@ def test_own_method_solves_as_collocation():
     assert 0.0 < solved.error().largest < 0.05
     assert solved.violation()["rate"].max() < 0.05
     assert pendulum(ImplicitMidpoint(), 40).solve(guess=solved).success
-
-
-def test_own_method_refines_and_steps():
-    fine = refine(pendulum(ImplicitMidpoint()), tolerance=1e-3)
-    assert fine.success
+    assert refine(pendulum(ImplicitMidpoint()), tolerance=1e-3).success
     mpc = MPC(pendulum(ImplicitMidpoint()))
     assert [mpc.step([1.0, 0.0]).status for _ in range(2)] == ["solved"] * 2

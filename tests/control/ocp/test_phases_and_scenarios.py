@@ -28,7 +28,6 @@ def effort(duration, intervals, **control):
 
 
 def whole_and_parts(**control):
-    """A horizon, and the same horizon cut in two."""
     parts = effort(2.0, 12, **control), effort(0.5, 3, **control), effort(1.5, 9, **control)
     whole, first, second = parts
     for ocp in (whole, first):
@@ -153,8 +152,7 @@ def test_scenarios_share_controls_while_indistinguishable():
 
 def test_parameters_of_a_solve_reach_the_parts():
     joint = Scenarios(steered(), {"a": {}, "b": {"k": 0.5}})
-    solver = joint.solver
-    found = joint.solve(x0=0.0, b={"k": 0.25})
+    solver, found = joint.solver, joint.solve(x0=0.0, b={"k": 0.25})
     assert joint.solver is solver
     np.testing.assert_allclose([found["a"]["k"], found["b"]["k"]], [1.0, 0.25])
     assert joint.solve(x0=0.0, guess=found, b={"k": 0.25}).iterations <= 2

@@ -14,7 +14,6 @@ START = np.array([0.4, 1.2])
 
 
 def slope(x, u):
-    """A damped pendulum with a torque, nonlinear and not stiff, and the integrand of its effort."""
     return [x[1], u - 2.0 * np.sin(x[0]) - 0.3 * x[1], x[0] ** 2 + u * x[1]]
 
 
