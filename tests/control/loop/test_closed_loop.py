@@ -243,7 +243,6 @@ def test_plot_draws_a_panel_a_name(noisy, tmp_path):
 
 
 def noisy_decay(seed):
-    """A run for the Monte Carlo tests; seed 2 fails, seed 3 diverges."""
     if seed == 2:
         raise ArithmeticError("seed 2 is unlucky")
     gain, cost = 1e200 if seed == 3 else 0.5, lambda x, u, time: float(x @ x)

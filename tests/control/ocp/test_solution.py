@@ -168,7 +168,6 @@ def test_discrete_values_hold_until_the_next_step():
 @pytest.mark.parametrize("method", [Collocation(), Collocation(1), Collocation(2, "legendre")])
 @pytest.mark.parametrize("asked", [False, True])
 def test_algebraic_states_satisfy_their_equation_in_between(method, asked):
-    """z = x² + u, whether or not it is an unknown at the grid points."""
     model = Model("plant")
     x, z, u = model.state("x"), model.algebraic("z"), model.control("u")
     model.rates(x=-z)
