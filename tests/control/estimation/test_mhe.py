@@ -239,6 +239,7 @@ def test_bad_step_leaves_the_estimator_alone(kind, attribute):
     estimator, twin = (kind(linear(), 1.0, **KNOWN) for _ in range(2))
     with pytest.raises(InputError, match="no step yet"):
         getattr(estimator, attribute)
+    twin.prepare([5.0, 5.0])
     for each in (estimator, twin):
         each.step(measured[0], time=2.0)
     assert_refused(
@@ -248,6 +249,8 @@ def test_bad_step_leaves_the_estimator_alone(kind, attribute):
         ({"time": np.nan}, "time must be a finite number"),
         by=lambda **bad: estimator.step(**{"y": measured[1], "u": inputs[0], **bad}),
     )
+    with pytest.raises((InputError, TypeError), match="'nonsense'"):
+        estimator.step(measured[1], inputs[0], nonsense=1.0)
     assert np.array_equal(estimator.estimate, twin.estimate)
     assert len(estimator.records) == 1
     for seen, u in zip(measured[1:], inputs, strict=False):

@@ -56,7 +56,6 @@ def test_loop_is_the_recursion_by_hand(push):
     assert run.control_times.size == 20
     assert np.allclose(run["sum"], run["x"].sum(axis=0))
     assert [*run] == [*run.keys()] == [*run.states, *run.controls.keys(), "sum"]
-    assert "push" not in run
 
 
 @pytest.mark.parametrize("delay", [1, 3])

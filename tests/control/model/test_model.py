@@ -184,7 +184,6 @@ def test_higher_index_dae_warns(index):
 def test_printed_objects_list_their_names():
     ocp = referring()
     assert "control u" in str(ocp.model)
-    assert "bare" in str(Model("bare"))
     for name in ("4 intervals", "MultipleShooting", "cost"):
         assert name in str(ocp)
     assert "free at the start: v" in str(ocp.solve())

@@ -36,7 +36,6 @@ def stop_in_time(monkeypatch):
 def test_first_missed_deadlines_apply_the_equilibrium(monkeypatch):
     with pytest.warns(UserWarning, match="pendulum does not rest at torque = 0 N m") as caught:
         mpc = MPC(pendulum(), deadline=0.01)
-    assert "default=" in str(caught[0].message)
     assert caught[0].filename == __file__  # not the wrapper of the class
     moves = pendulum()
     moves.moves("torque", limit=1.0)

@@ -212,6 +212,7 @@ def test_bad_arguments_of_a_solution_are_refused(swung):
         (lambda: swung.sample(0), "n must be a whole number, at least 1, got 0"),
         (lambda: swung.error(integrator="rk"), "integrator must be one of 'DOP853'"),
         (lambda: swung.active(side="left"), "side must be"),
+        (lambda: swung.plot(["speed"]), "there is no quantity 'speed'"),
         (lambda: swung.plot("angle"), "names must be a list of names, got the text 'angle'"),
         (lambda: swung.sample()["heigt"], "no trajectory 'heigt'; did you mean 'height'"),
     )
