@@ -77,23 +77,20 @@ def test_filter_is_the_recursion_of_the_textbook():
 
 
 def test_loop_with_filter_is_near_moving_horizon():
-    """Estimated parameters reach the controller; a second run begins anew."""
     plant = Plant(pendulum(), 0.1, parameters={"length": 1.3}, outputs=["seen"])
     known = {**COMMON, "free": {"length": {"std": 0.4, "drift": 0.001}}}
-    estimates = []
+    estimates, lengths = [], []
+
+    def controller(time, x, length):
+        lengths.append(length)
+        return [np.sin(2.0 * time)]
+
     for estimator in (EKF(pendulum(), 0.1, **known), MHE(pendulum(), 0.1, 3, **known)):
-        lengths = []
-
-        def controller(time, x, length, lengths=lengths):
-            lengths.append(length)
-            return [np.sin(2.0 * time)]
-
-        parts = plant, controller, estimator
-        options = {"x0": [0.6, 0.0], "noise": NOISE, "dropout": 0.1}
+        options = {"steps": 40, "x0": [0.6, 0.0], "noise": NOISE, "dropout": 0.1}
         options["parameters"] = lambda time, e=estimator: e.parameters
-        for _ in range(2):
+        for _ in range(2):  # the second begins anew
             lengths.clear()
-            run = simulate(*parts, steps=40, **options)
+            run = simulate(plant, controller, estimator, **options)
         assert lengths == [record.parameters["length"] for record in estimator.records]
         assert abs(lengths[-1] - 1.3) < 4.0 * np.sqrt(estimator.covariance[2, 2]) < 0.3
         estimates.append(run.estimates.values)
@@ -109,9 +106,7 @@ def test_references_follow_the_time():
 
 
 def test_algebraic_states_are_refused():
-    dae = Model("dae")
-    x, z = dae.state("x"), dae.algebraic("z")
-    dae.rates(x=-z)
-    dae.equations(z=z - x)
+    model = Model("dae")
+    model.rates(x=model.state("x") - model.algebraic("z"))
     with pytest.raises(InputError, match="algebraic states, which EKF cannot take; use MHE"):
-        EKF(dae, 0.1, noise=1.0, prior=1.0)
+        EKF(model, 0.1, noise=1.0, prior=1.0)

@@ -17,10 +17,9 @@ GAIN = np.array([[3.0, 2.5]])
 COVARIANCE = np.array([[0.04, 0.03], [0.03, 0.09]])
 
 
-def masses(**limits):
-    """A discrete double integrator with an output."""
+def masses():
     model = Model("mass")
-    x = model.state("x", 2, unit="m", **limits)
+    x = model.state("x", 2, unit="m")
     u = model.control("u", unit="N", upper=0.5)
     model.next(x=ca.mtimes(ca.DM(A), x) + ca.mtimes(ca.DM(B), u))
     model.output("sum", x[0] + x[1])
@@ -36,7 +35,6 @@ def idle(time, x):
 
 
 def controlled(**options):
-    """The masses under feedback."""
     return simulate(Plant(masses(), 0.1), feedback, **{"steps": 20, "x0": [1.0, 0.0], **options})
 
 
@@ -58,7 +56,6 @@ def test_loop_is_the_recursion_by_hand(push):
     assert run.control_times.size == 20
     assert np.allclose(run["sum"], run["x"].sum(axis=0))
     assert [*run] == [*run.keys()] == [*run.states, *run.controls.keys(), "sum"]
-    assert "push" not in run
 
 
 @pytest.mark.parametrize("delay", [1, 3])
@@ -79,11 +76,9 @@ def test_delay_shifts_inputs_or_measurements(delay):
 def test_noise_has_the_covariance(noise):
     options = {"steps": 4000, "x0": [0, 0], "period": 1.0, noise: COVARIANCE}
     run = simulate(lambda x, u: x, idle, **options)
-    draws = run.measured.values
-    if noise == "process_noise":
-        draws = np.diff(run.states.values, axis=1)
-    else:
-        assert np.array_equal(run.states, np.zeros((2, 4001)))
+    quiet = noise == "noise"
+    assert np.array_equal(run.states, np.zeros((2, 4001))) == quiet
+    draws = run.measured.values if quiet else np.diff(run.states.values, axis=1)
     assert np.abs(draws.mean(axis=1)).max() < 4 * 0.3 / np.sqrt(4000)
     # The standard error of an entry is at most √(2/4000) of the largest variance.
     assert np.allclose(np.cov(draws), COVARIANCE, atol=4 * 0.09 * np.sqrt(2 / 4000))
@@ -113,8 +108,8 @@ def test_lost_measurements_keep_the_last():
 def test_seed_decides_the_run():
     noise = {"noise": 0.1, "process_noise": 0.01, "dropout": 0.2}
     run, same, other = (controlled(seed=seed, **noise) for seed in (1, 1, 2))
-    assert np.array_equal(run.states, same.states)
     assert np.array_equal(run.measured, same.measured, equal_nan=True)
+    assert np.array_equal(run.states, same.states)
     assert not np.array_equal(run.states, other.states)
 
 
@@ -132,9 +127,6 @@ def test_plant_has_its_own_parameters():
     run = simulate(plant, idle, steps=5, x0={"temperature": 60.0})
     assert np.allclose(run["temperature"], 60.0 * np.exp(-0.3 * run.times), rtol=1e-8)
     assert model.values["loss"] == 0.1
-    late = Plant(model, 2.0, parameters={"loss": lambda t: 0.1 if t < 4 else 0.5})
-    run = simulate(late, idle, steps=3, x0=[60.0])
-    assert np.allclose(run["temperature"][2:], 60.0 * np.exp([-0.4, -1.4]), rtol=1e-8)
 
 
 def test_costs_and_violations_are_recorded():
@@ -145,7 +137,6 @@ def test_costs_and_violations_are_recorded():
     run = simulate(Plant(model, 1.0), lambda time, x: 1.0, **options)
     assert np.allclose(run.costs["far"], (run["temperature"][:4] - 20) ** 2)
     assert run.cost == pytest.approx(run.costs["far"].sum() + 8.0)
-    assert np.allclose(run.violations["temperature"], np.maximum(run["temperature"] - 50, 0))
     assert np.array_equal(run.violations["heat"][:-1], np.full(4, 0.25))
     assert run.violation == pytest.approx(1.0)  # 10 K above its limit at a scale of 10 K
 
@@ -157,17 +148,14 @@ def test_controller_hears_parameters_and_is_reset():
 
     resets = []
     controller = SimpleNamespace(step=step, reset=lambda: resets.append("reset"), deadline=8)
-    options = {"steps": 4, "x0": [0.0], "period": 1.0}
+    parts, options = (lambda x, u: x + u, controller), {"steps": 4, "x0": [0.0], "period": 1.0}
     with pytest.warns(UserWarning, match="deadline is 8 s, the period of the loop 1 s"):
-        run = simulate(
-            lambda x, u: x + u, controller, parameters=lambda t: {"target": t + 1}, **options
-        )
+        run = simulate(*parts, parameters=lambda t: {"target": t + 1}, **options)
     assert np.array_equal(run["x"], [0, 1, 2, 3, 4])
-    assert resets == ["reset"]
-    assert run.status == ("ok", "ok", "poor", "poor")
+    assert (resets, run.status) == (["reset"], ("ok", "ok", "poor", "poor"))
     assert (run.failed, run.steps[0].status) == (2, "ok")
     del controller.deadline
-    run = simulate(lambda x, u: x + u, controller, parameters={"target": 2}, **options)
+    run = simulate(*parts, parameters={"target": 2}, **options)
     assert np.array_equal(run["x"], [0, 2, 2, 2, 2])
 
 
@@ -181,26 +169,19 @@ def test_step_without_a_plan_has_failed():
 
 
 def test_algebraic_states_are_measured():
-    """dx/dt = −f with x = f + f³: t = ∫ (1 + 3 f²)/f df."""
+    """dx/dt = −f with x = f + f³: t = ∫ (1 + 3 f²)/f df; unmeasured, their limit is not judged."""
     model = Model("spring")
-    x, f = model.state("x"), model.algebraic("force", guess=0.1)
+    x, f = model.state("x"), model.algebraic("force", upper=0.1, guess=0.1)
     model.rates(x=-f)
     model.equations(law=f + f**3 - x)
+    model.output("seen", f)
     plant = Plant(model, 0.5, outputs=["force"])
     assert plant.measure([2.0], []) == pytest.approx([1.0], abs=1e-10)
     (end,) = plant.measure(plant.step([2.0], []), [])
     assert np.log(1.0 / end) + 1.5 * (1.0 - end**2) == pytest.approx(0.5, abs=1e-6)
-
-
-def test_unmeasured_algebraic_limits_are_not_judged():
-    model = Model("leak")
-    x, out, u = model.state("x"), model.algebraic("out", upper=0.1), model.control("u", upper=1)
-    model.rates(x=u - out)
-    model.equations(law=out - x)
-    model.output("seen", out)
-    options = {"steps": 3, "x0": [1], "limits": {"seen": (0, 0.1)}}
-    run = simulate(Plant(model, 0.5), lambda time, x: 1, **options)
-    assert str(run).endswith("out")
+    options = {"steps": 3, "x0": [2], "limits": {"seen": (0, 0.1)}}
+    run = simulate(Plant(model, 0.5), lambda time, x: [], **options)
+    assert str(run).endswith("force")
     assert run.worst.name == "seen"
 
 
@@ -242,12 +223,9 @@ def test_pandas_is_optional(noisy, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pip install"):
         noisy.to_pandas()
-    stand_in = SimpleNamespace(
-        DataFrame=lambda columns, index: (columns, index), Index=lambda values, name: [*values]
-    )
+    stand_in = SimpleNamespace(DataFrame=lambda columns, index: columns, Index=lambda *_, **__: 0)
     monkeypatch.setitem(sys.modules, "pandas", stand_in)
-    columns, times = noisy.to_pandas()
-    assert times == list(noisy.times)
+    columns = noisy.to_pandas()
     assert set(columns) == {"temperature", "heat", "temperature measured", "cost cost"}
     assert all(len(values) == 7 for values in columns.values())
 
@@ -261,16 +239,9 @@ def test_plot_draws_a_panel_a_name(noisy, tmp_path):
     assert len(noisy.plot(["heat"]).axes) == 1
     with pytest.raises(InputError, match="did you mean"):
         noisy.plot(["temprature"])
-    plant = Plant(masses(lower=[-1.5, -1], upper=2), 0.1)
-    lines = simulate(plant, feedback, steps=20, x0=[1, 0], noise=0.05).plot(["x"]).axes[0].lines
-    colors = [line.get_color() for line in lines]  # of an entry, its measurements, its limit
-    limits = {line.get_ydata()[0]: line.get_color() for line in lines[4:7]}
-    assert colors[:2] == colors[2:4] == [limits[-1.5], limits[-1]]
-    assert limits[2] not in colors[:2]
 
 
 def noisy_decay(seed):
-    """A run for the Monte Carlo tests; seed 2 fails, seed 3 diverges."""
     if seed == 2:
         raise ArithmeticError("seed 2 is unlucky")
     gain, cost = 1e200 if seed == 3 else 0.5, lambda x, u, time: float(x @ x)
@@ -299,15 +270,13 @@ def test_monte_carlo_has_a_summary():
     costs = {seed: noisy_decay(seed).cost for seed in (0, 1, 4, 5)}
     cost, values = summary["cost"], [*costs.values()]
     assert (cost.count, cost.worst, cost.seed) == (4, max(values), max(costs, key=costs.get))
-    assert cost.mean == pytest.approx(np.mean(values))
-    assert cost.std == pytest.approx(np.std(values, ddof=1))
-    assert cost.quantiles[1] == pytest.approx(np.median(values))
+    statistics = np.mean(values), np.std(values, ddof=1), np.median(values)
+    assert (cost.mean, cost.std, cost.quantiles[1]) == pytest.approx(statistics)
     assert summary.errors[2] == "ArithmeticError: seed 2 is unlucky"
     assert "no longer finite" in summary.errors[3]
-    assert str(summary) == repr(summary) == summary.table()
+    assert str(summary) == summary.table()
     assert all(word in str(summary) for word in ("cost", "failed steps", "seed 2:"))
     assert [*summary] == ["cost", "violation", "failed", "steps"]
-    assert dict(summary)["cost"] == cost
     assert len(summary.plot().axes) == 2
 
 
@@ -318,14 +287,9 @@ def test_bad_arguments_are_refused_by_name():
         ({"x0": [1.0]}, "x0 has 1 entries"),
         ({"noise": -1.0}, "noise must be standard deviations"),
         ({"noise": [[1.0, 2.0], [2.0, 1.0]]}, "noise has the eigenvalue -1"),
-        ({"noise": {"y": 1.0}}, "no entry of noise 'y'"),
         ({"dropout": 1.5}, "dropout"),
-        ({"delay": -1}, "delay"),
         ({"push": {9: [0, 0]}}, "push has the step 9"),
-        ({"push": {1: [0]}}, r"push\[1\] has 1 entries, but"),
-        ({"push": [0, 1]}, "push must be a dictionary by name, got list"),
         ({"cost": ca.SX.sym("strange")}, "cost 'cost' has 'strange', which is no"),
-        ({"limits": {"x": 3}}, "must be a pair"),
         ({"period": 0.3}, "period is 0.3"),
         ({"estimator": 3}, "estimator must be an object with the method 'step', got int"),
         ({"estimator": EKF(masses(), 0.2, noise=1, prior=1)}, "is 0.1, the estimator's 0.2"),
@@ -334,16 +298,11 @@ def test_bad_arguments_are_refused_by_name():
         ({"plant": 3}, "plant must be a Plant"),
         ({"cost": lambda x, u, time: x}, "cost 'cost' at time 0 has shape"),
         ({"parameters": lambda time: None}, "parameters must be .*; at 0 it returned None"),
-        ({"seed": -1}, "seed"),
         by=lambda **bad: simulate(**{**good, **bad}),
     )
-
-
-def test_bad_plants_are_refused_by_name():
     assert_refused(
         (lambda: Plant(masses(), 0.1, outputs=["x", "x"]), "outputs names 'x' twice"),
         (lambda: Plant(cooling(), 0.1, parameters={"los": 1.0}), "no parameter 'los'"),
-        (lambda: Plant(cooling(), 0.0), "period"),
         (lambda: monte_carlo(noisy_decay, [1, 1]), "different"),
     )
 
@@ -353,16 +312,14 @@ def test_printed_run_names_its_worst_violation():
     level = model.state("level", 2, lower=[0.0, -1.0], scale=[10.0, 0.1], unit="m")
     flow = model.control("flow", lower=None, upper=3.0, scale=2.0, unit="l/min")
     model.next(level=level + ca.vertcat(flow, -0.25))
-    plant, options = Plant(model, 0.5), {"steps": 3, "x0": [1.0, -0.5]}
-    run = simulate(plant, lambda time, x: [2.0 + 4.0 * time], **options)
+    parts, options = (Plant(model, 0.5), lambda t, x: [2 + 4 * t]), {"steps": 3, "x0": [1.0, -0.5]}
+    run = simulate(*parts, **options)
     worst = run.worst
     assert (worst.name, worst.side, worst.time) == ("level[1]", "lower", 1.5)
     assert worst.scaled == run.violation == pytest.approx(2.5)  # in m less than that of flow
     assert run.violations["flow"].tolist()[:3] == [0.0, 1.0, 3.0]
-    assert str(worst) == "level[1] is 0.25 m below its limit -1 m at 1.5 min"
     for part in ("0 to 1.5 min", "level -1.25 to 13 m", "flow 2 to 6 l/min", str(worst)):
         assert part in str(run)
     assert [ax.get_xlabel() for ax in run.plot().axes] == ["", "time (min)"]
-    loose = {"level": (None, None), "flow": (None, 6.0)}
-    free = simulate(plant, lambda time, x: [2.0 + 4.0 * time], limits=loose, **options)
+    free = simulate(*parts, limits={"level": (None, None), "flow": (None, 6.0)}, **options)
     assert (free.worst, free.violation) == (None, 0.0)

@@ -4,8 +4,9 @@ import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from support.cases.ocps import rest_to_rest
 
-from casadi_hybrid.control import Collocation, Model, MultipleShooting, OptimalControl
+from casadi_hybrid.control import Collocation, MultipleShooting
 
 GRID = np.linspace(-2, 2, 21)
 RNG = np.random.default_rng(0)
@@ -17,7 +18,6 @@ def table(plugin):
 
 
 def network():
-    """One hidden layer, as a graph of matrices."""
     x = ca.MX.sym("x", 2)
     inner, bias, outer = WEIGHTS
     return ca.Function("network", [x], [ca.mtimes(outer, ca.tanh(ca.mtimes(inner, x) + bias))])
@@ -39,20 +39,7 @@ MODELS = {
 }
 
 
-def cart(drag, method, *, unroll=True):
-    model = Model("cart")
-    p, v = model.state("p"), model.state("v")
-    u = model.control("u", lower=-3, upper=3)
-    model.rates(p=v, v=u - drag(p, v))
-    ocp = OptimalControl(model, duration=2.0, intervals=20, method=method, unroll=unroll)
-    ocp.initial(p=0, v=0)
-    ocp.final(p=1, v=0)
-    ocp.minimize("effort", integral=u**2)
-    return ocp
-
-
 def reached(solution, drag):
-    """The end of SciPy's motion under the controls, with the function evaluated by itself."""
     x = np.zeros(2)
     for k, u in enumerate(solution["u"]):
         span = solution.times[k : k + 2]
@@ -66,7 +53,8 @@ def reached(solution, drag):
 @pytest.mark.parametrize("name", MODELS)
 def test_mx_functions_stand_in_a_model(name, method, unroll):
     drag, alone, near = MODELS[name]
-    solution = cart(drag, method, unroll=unroll).solve()
+    options = {"duration": 2.0, "intervals": 20, "unroll": unroll}
+    solution = rest_to_rest(method, drag=drag, limits=3, **options).solve()
     assert solution.success
     assert reached(solution, alone) == pytest.approx([1, 0], abs=near)
     assert solution.error().largest < near

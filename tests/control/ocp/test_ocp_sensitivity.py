@@ -4,6 +4,8 @@ import casadi as ca
 import numpy as np
 import pytest
 import scipy.linalg
+from support.cases.controllers import cart
+from support.cases.ocps import fastest, stated
 
 from casadi_hybrid import InputError, solution_sensitivity
 from casadi_hybrid.control import (
@@ -12,7 +14,6 @@ from casadi_hybrid.control import (
     Free,
     Model,
     MultipleShooting,
-    OptimalControl,
     Scenarios,
     SingleShooting,
 )
@@ -32,12 +33,9 @@ def pendulum(method, *, linear=False, free=False):
     push = torque + wind + bias[0] * rate + bias[1] * ca.cos(angle)
     model.rates(angle=rate, rate=push / load - 2 * ca.sin(angle))
     model.output("height", -load * ca.cos(angle), unit="m")
-    duration = Free(1.5, 0.5, 3) if free else 1.5
-    ocp = OptimalControl(model, duration=duration, intervals=6, method=method)
-    ocp.initial(angle=1.0, rate=0)
-    ocp.final(angle=0)
-    ocp.minimize("effort", integral=torque**2 + rate**2 + (0.5 if free else 0))
-    return ocp
+    options = {"duration": Free(1.5, 0.5, 3) if free else 1.5, "intervals": 6, "method": method}
+    effort = torque**2 + rate**2 + (0.5 if free else 0)
+    return stated(model, {"angle": 1.0, "rate": 0}, {"angle": 0}, integral=effort, **options)
 
 
 def assert_slopes(slope, solve, entry=()):
@@ -67,30 +65,22 @@ def test_slopes_are_those_of_nearby_solutions(method, free, linear):
     assert_slopes(by_start, lambda step: ocp.solve({"angle": 1.0 + step}))
 
 
-def test_slopes_by_entries_have_an_axis_more():
+def test_slopes_have_entries_units_and_names():
     ocp = pendulum(Collocation(2))
     found = ocp.solve()
-    by_bias, by_wind = found.sensitivity("bias"), found.sensitivity("wind")
+    by_load, by_bias, by_wind = (found.sensitivity(name) for name in ("load", "bias", "wind"))
     assert (by_bias["angle"].shape, by_wind["torque"].shape) == ((7, 2), (6, 7))
     bias, wind = np.array([0.1, -0.1]), np.full((1, 7), 0.2)
     for i in range(2):
         assert_slopes(by_bias, lambda step, i=i: ocp.solve(bias=bias + step * np.eye(2)[i]), (i,))
     assert_slopes(by_wind, lambda step: ocp.solve(wind=wind + step * np.eye(1, 7, 3)), (3,))
-
-
-def test_slopes_have_units_and_names():
-    ocp = pendulum(MultipleShooting())
-    found = ocp.solve(load=1.1)
-    load = found.sensitivity("load")
-    assert load.units["torque"] == "N m/kg"
-    assert found.sensitivity("bias").units["rate"] == "rad/s"
-    assert f"{abs(load['torque']).max():.3g} N m/kg" in str(load)
-    assert load["objective"] == load.objective
+    assert (by_load.units["torque"], by_load["objective"]) == ("N m/kg", by_load.objective)
+    assert f"{abs(by_load['torque']).max():.3g} N m/kg" in str(by_load)
     with pytest.raises(InputError, match="no parameter 'laod'; did you mean 'load'"):
         found.sensitivity("laod")
     column = solution_sensitivity(ocp, found, wrt=["p"])["jac_x_p"]
     column = column[:, int(found.program.parameters["load"].where[0])]
-    assert found.program.variables["angle"].read(column)[0] == pytest.approx(load["angle"])
+    assert found.program.variables["angle"].read(column)[0] == pytest.approx(by_load["angle"])
     with pytest.raises(InputError, match="result must be what a Solver returned"):
         solution_sensitivity(ocp.program.nlp, {"x": found.x})
 
@@ -99,14 +89,12 @@ def test_slopes_have_units_and_names():
 def test_slopes_with_a_limit_held_over_intervals(method):
     """A sledge in minimum time keeps its speed limit at more points than there are controls."""
     model = Model("sledge")
-    drag, fastest = model.parameter("drag", 0.2), model.parameter("fastest", 0.5)
-    _, v = model.state("x"), model.state("v", upper=fastest)
+    drag, speed = model.parameter("drag", 0.2), model.parameter("speed", 0.5)
+    _, v = model.state("x"), model.state("v", upper=speed)
     push, mass = model.control("push", lower=-1, upper=1), model.parameter("mass", 1.0)
     model.rates(x=v, v=push / mass - drag * v**2)
-    ocp = OptimalControl(model, duration=Free(3, 0.5, 10), intervals=20, method=method)
-    ocp.initial(x=0, v=0)
-    ocp.final(x=1, v=0)
-    ocp.minimize("time", end=ocp.duration)
+    options = {"duration": Free(3, 0.5, 10), "intervals": 20, "method": method}
+    ocp = fastest(model, {"x": 0, "v": 0}, {"x": 1, "v": 0}, **options)
     found, h = ocp.solve(), 1e-3
     slopes = found.sensitivity("mass")
     up, down = (ocp.solve(guess=found, mass=1 + d) for d in (h, -h))
@@ -115,14 +103,13 @@ def test_slopes_with_a_limit_held_over_intervals(method):
     assert slopes.duration == pytest.approx((up.duration - down.duration) / (2 * h), rel=1e-4)
     assert slopes.objective == slopes.duration
     # T = 2 √mass switches at the middle, which is a grid point; a speed at the start moves that.
-    found = ocp.solve(fastest=9, drag=0)
+    found = ocp.solve(speed=9, drag=0)
     assert found.sensitivity("mass").duration == pytest.approx(1.0, abs=1e-6)
     with pytest.raises(SensitivityError, match="a larger weight on controls"):
         found.sensitivity("initial v")
 
 
 def test_gain_of_a_linear_system_is_riccatis():
-    """Scales of states and controls are not one."""
     A, B = np.array([[1.0, 0.1], [0.3, 1.1]]), np.array([[0.005, 0.1], [0.1, 0.0]])
     Q, R = np.diag([3.0, 1.0]), np.diag([0.5, 0.2])
     P = scipy.linalg.solve_discrete_are(A, B, Q, R)
@@ -131,10 +118,8 @@ def test_gain_of_a_linear_system_is_riccatis():
     x = model.state("x", 2, scale=[10.0, 0.1], unit="m")
     u = model.control("u", 2, lower=-9, upper=9, scale=[0.5, 4.0], unit="N")
     model.next(x=A @ x + B @ u)
-    ocp = OptimalControl(model, duration=5.0, intervals=5)
-    ocp.initial()
-    ocp.minimize("cost", sum=ca.bilin(Q, x, x) + ca.bilin(R, u, u), end=ca.bilin(P, x, x))
-    mpc = MPC(ocp)
+    costs = {"sum": ca.bilin(Q, x, x) + ca.bilin(R, u, u), "end": ca.bilin(P, x, x)}
+    mpc = MPC(stated(model, duration=5.0, intervals=5, **costs))
     step, gain = mpc.step([0.3, -0.1]), mpc.gain()
     np.testing.assert_allclose(gain.matrix, riccati, atol=1e-7)
     np.testing.assert_allclose(gain["u", "x"], riccati, atol=1e-7)
@@ -144,20 +129,9 @@ def test_gain_of_a_linear_system_is_riccatis():
         gain["v", "x"]
 
 
-def cart(method=None):
-    model = Model("cart")
-    x, v = model.state("x", unit="m"), model.state("v", lower=-1, upper=1, unit="m/s")
-    drag = model.parameter("drag", 0.3)
-    u = model.control("force", lower=-2, upper=2, scale=2.0, unit="N")
-    model.rates(x=v, v=u - drag * v**3)
-    ocp = OptimalControl(model, duration=1.5, intervals=10, method=method)
-    ocp.initial()
-    ocp.minimize("distance", integral=x**2 + 0.1 * u**2, end=5 * x**2 + v**2)
-    return ocp
-
-
-SCENARIOS = {"one": {}, "other": {"drag": 1.0}}  # a measurement is the start of both
-CARTS = [cart(), cart(Collocation()), Scenarios(cart(), SCENARIOS)]
+LIMITED = {"intervals": 10, "duration": 1.5, "limit": 1, "scale": 2.0}
+CARTS = [cart(**LIMITED), cart(**LIMITED, method=Collocation())]
+CARTS += [Scenarios(cart(**LIMITED), {"one": {}, "other": {"drag": 1.0}})]
 
 
 @pytest.mark.parametrize("ocp", CARTS, ids=["shooting", "collocation", "scenarios"])
@@ -174,10 +148,10 @@ def test_gain_is_the_difference_of_nearby_steps(ocp):
 
 
 def test_gain_is_zero_at_a_limit():
-    mpc = MPC(cart())
+    mpc = MPC(cart(**LIMITED))
     assert mpc.step([9.0, 0.0])["force"] == pytest.approx(-2, abs=1e-6)
     np.testing.assert_allclose(mpc.gain().matrix, 0.0, atol=1e-12)
-    ocp = cart()
+    ocp = cart(**LIMITED)
     ocp.at_start("least speed", ocp.model.symbol("v"), lower=-1)
     ocp.path("wall", ocp.model.symbol("x"), lower=0)
     mpc = MPC(ocp)  # a measured speed at its own limit, which says nothing of what is given

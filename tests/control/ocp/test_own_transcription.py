@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 import pytest
+from support.cases.ocps import stated
 
-from casadi_hybrid.control import MPC, Collocation, Model, OptimalControl, refine
+from casadi_hybrid.control import MPC, Collocation, Model, refine
 from casadi_hybrid.control.transcription.assembly import each
 from casadi_hybrid.control.transcription.methods import Method
 
@@ -34,37 +35,22 @@ def pendulum(method, intervals=20):
     angle, rate = model.state("angle"), model.state("rate", lower=-2.0, upper=2.0)
     torque, load = model.control("torque", lower=-4.0, upper=4.0), model.parameter("load", 0.1)
     model.rates(angle=rate, rate=torque - (5.0 + load) * ca.sin(angle) - 0.1 * model.time)
-    ocp = OptimalControl(model, duration=2.0, intervals=intervals, method=method)
-    ocp.initial(angle=1.0, rate=0.0)
-    ocp.minimize("effort", integral=angle**2 + 0.1 * torque**2)
-    return ocp
+    start, effort = {"angle": 1.0, "rate": 0.0}, angle**2 + 0.1 * torque**2
+    return stated(model, start, integral=effort, duration=2.0, intervals=intervals, method=method)
 
 
-@pytest.fixture(scope="module")
-def solved():
-    return pendulum(ImplicitMidpoint()).solve()
-
-
-def test_own_method_solves_as_collocation(solved):
-    known = pendulum(Collocation(1, "legendre")).solve()
+def test_own_method_serves_as_collocation():
+    solved, known = (pendulum(m).solve() for m in (ImplicitMidpoint(), Collocation(1, "legendre")))
     assert solved.success
     assert solved.objective == pytest.approx(known.objective, rel=1e-8)
     np.testing.assert_allclose(solved.states, known.states, atol=1e-6)
-
-
-def test_own_method_is_read_between_points(solved):
     times = solved.times[:-1] + np.diff(solved.times) / 2
     np.testing.assert_allclose(solved.at(solved.times)["angle"], solved["angle"], atol=1e-12)
     middle = (solved["angle"][:-1] + solved["angle"][1:]) / 2
     np.testing.assert_allclose(solved.at(times)["angle"], middle, atol=0.02)
     assert 0.0 < solved.error().largest < 0.05
     assert solved.violation()["rate"].max() < 0.05
-    assert "pendulum" in str(solved)
-
-
-def test_own_method_refines_restarts_and_steps(solved):
-    fine = refine(pendulum(ImplicitMidpoint()), tolerance=1e-3)
-    assert fine.success
     assert pendulum(ImplicitMidpoint(), 40).solve(guess=solved).success
+    assert refine(pendulum(ImplicitMidpoint()), tolerance=1e-3).success
     mpc = MPC(pendulum(ImplicitMidpoint()))
     assert [mpc.step([1.0, 0.0]).status for _ in range(2)] == ["solved"] * 2

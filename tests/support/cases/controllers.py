@@ -10,13 +10,14 @@ from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 DT = 0.1
 
 
-def cart(*, intervals=15, limit=1.5, linear=False, duration=None, wall=None, **options):
+def cart(*, intervals=15, limit=1.5, linear=False, scale=1.0, wall=None, **options):
     """A cart with drag to be brought to a goal."""
     model = Model("cart")
     x, v = model.state("x", unit="m"), model.state("v", lower=-limit, upper=limit, unit="m/s")
-    u = model.control("force", lower=-2, upper=2, linear=linear)
-    model.rates(x=v, v=u - 0.3 * v**3)
-    ocp = OptimalControl(model, duration=duration or DT * intervals, intervals=intervals, **options)
+    u = model.control("force", lower=-2, upper=2, linear=linear, scale=scale, unit="N")
+    model.rates(x=v, v=u - model.parameter("drag", 0.3) * v**3)
+    options = {"duration": DT * intervals, **options}
+    ocp = OptimalControl(model, intervals=intervals, **options)
     goal = ocp.reference("goal", 0.0)
     ocp.initial()
     ocp.minimize("distance", integral=(x - goal) ** 2 + 0.1 * u**2, end=5 * (x - goal) ** 2 + v**2)

@@ -5,6 +5,7 @@ import numpy as np
 
 from casadi_hybrid.control import (
     Collocation,
+    Free,
     Integrator,
     Model,
     MultipleShooting,
@@ -24,20 +25,44 @@ METHODS = {
 }
 
 
-def double_integrator(*, x=(), v=(), u=(), **options):
-    """A problem with x' = v and v' = u, and these symbols; options of each by name."""
+EVERY_METHOD = (MultipleShooting(), SingleShooting(), Collocation())
+WITH_STATES = (MultipleShooting(), Collocation())  # as unknowns
+
+
+def stated(model, start=(), goal=(), **options):
+    """A problem of one cost, of a second in ten intervals; None leaves the start free."""
+    cost = {kind: options.pop(kind) for kind in ("integral", "sum", "end") if kind in options}
+    ocp = OptimalControl(model, **{"duration": 1.0, "intervals": 10, **options})
+    if start is not None:
+        ocp.initial(dict(start))
+    ocp.final(dict(goal))
+    ocp.minimize("cost", **cost)
+    return ocp
+
+
+def fastest(model, start, goal, **options):
+    """A problem of the least time from one state to another."""
+    ocp = OptimalControl(model, **{"duration": Free(2.0), **options})
+    ocp.initial(start)
+    ocp.final(goal)
+    ocp.minimize("time", end=ocp.duration)
+    return ocp
+
+
+def double_integrator(*, x=(), v=(), u=(), drag=lambda x, v: 0, **options):
+    """A problem with x' = v and v' = u − drag, and these symbols; options of each by name."""
     model = Model("cart")
     place, speed = model.state("x", **dict(x)), model.state("v", **dict(v))
     force = model.control("u", **dict(u))
-    model.rates(x=speed, v=force)
+    model.rates(x=speed, v=force - drag(place, speed))
     ocp = OptimalControl(model, **{"duration": 1.0, "intervals": 4, **options})
     return ocp, place, speed, force
 
 
-def rest_to_rest(method, *, linear=False, scale=1.0, **options):
+def rest_to_rest(method, *, linear=False, scale=1.0, limits=np.inf, **options):
     """min ∫ u² from rest at 0 to rest at 1 in a second: u = 6 − 12 t, cost 12."""
     scales = {"x": {"scale": scale}, "v": {"scale": 3 * scale}}
-    control = {"linear": linear, "scale": 10 * scale}
+    control = {"linear": linear, "scale": 10 * scale, "lower": -limits, "upper": limits}
     options = {"intervals": 8, "method": method, **options}
     ocp, _, _, u = double_integrator(**scales, u=control, **options)
     ocp.initial(x=0, v=0)
