@@ -304,7 +304,7 @@ def parsed(arguments: Sequence[str] | None) -> Any:
     add("--measure", choices=MEASURES, default="least", help="what the profile compares")
     add("--json", type=Path, help="file for every outcome")
     chosen = parser.parse_args(arguments)
-    defaults = (OURS, "ipopt", "ipopt unscaled")
+    defaults = (OURS, "ipopt", "ipopt strict", "ipopt unscaled")
     chosen.solvers = chosen.solvers or DEFAULTS.get(chosen.set[0], defaults)
     return parser, chosen
 
