@@ -41,6 +41,7 @@ from peers.judge import KINDS, Judge, Outcome, judged
 from peers.report import exponent, geometric_mean, profile, spread, table
 from peers.solvers import OURS, PEERS
 from peers.workers import CLOCKS, Answer, Run, Worker
+from problems.large import LARGE
 
 SPREAD = 1e-6
 DEFAULTS = {"control": (OURS, "ipopt expand", "ipopt unscaled expand"), "large": (OURS, "ipopt")}
@@ -265,6 +266,12 @@ def _minima(ours: Outcomes, theirs: Outcomes) -> list[str]:
     ]
 
 
+def sized(text: str) -> bool:
+    """Whether a text names a family of large problems and a size."""
+    family, _, size = text.rpartition("-")
+    return family in LARGE and size.isdigit()
+
+
 def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
     """The problems that the command line names.
 
@@ -275,7 +282,7 @@ def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
         every = of_sizes(chosen.sizes) if group == "control" else cases(group, chosen.folder)
         every = tuple(case for case in every if case.size <= 1000 * chosen.largest)
         texts = chosen.only or [""]
-        exact = [text for text in texts if group == "large" and text.rpartition("-")[2].isdigit()]
+        exact = [text for text in texts if group == "large" and sized(text)]
         found += [case_named(group, text) for text in exact]
         found += [c for c in every if any(t in c.name for t in texts if t not in exact)]
     if chosen.noise > 0:
@@ -304,7 +311,7 @@ def parsed(arguments: Sequence[str] | None) -> Any:
     add("--measure", choices=MEASURES, default="least", help="what the profile compares")
     add("--json", type=Path, help="file for every outcome")
     chosen = parser.parse_args(arguments)
-    defaults = (OURS, "ipopt", "ipopt unscaled")
+    defaults = (OURS, "ipopt", "ipopt strict", "ipopt unscaled")
     chosen.solvers = chosen.solvers or DEFAULTS.get(chosen.set[0], defaults)
     return parser, chosen
 

@@ -12,7 +12,6 @@ from problems.control_time import cart_pole, race_car, robot_arm
 
 __all__ = ["FAMILIES", "SIZES", "Family"]
 
-SWINGS = (10, 12, 14, 16), (18, 20, 22, 25, 28), (32, 36, 40, 50)
 LINKS = (5, 10, 15, 20), (30, 40, 50, 60, 70), (80, 100, 120, 160)
 
 FAMILIES: dict[str, Family] = {

@@ -15,7 +15,6 @@ from problems.squares import Bound, spread
 Row = tuple[Any, float, float]
 Model = Callable[[Any], tuple[Any, Sequence[Row]]]
 GOOD = {"solvable": ("solved",), "infeasible": ("verdict",), "unbounded": ("verdict",)}
-EITHER = ("solved", "verdict", "honest")
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def row_of(case: Case, seed: int = 0) -> tuple[Row, Any, dict[str, Any]]:
     """The row, the problem and its answer; from a start that is moved where there is a seed."""
     nlp = case.build()
     solver = nlpsol("s", "hybrid", {key: nlp[key] for key in "xfg"})
-    x0 = np.array(case.x0)
+    x0 = np.array(case.x0, float)
     if seed:
         x0 += MOVED * np.random.default_rng(seed).standard_normal(x0.size) * np.maximum(1, abs(x0))
     answer = solver(x0=x0, **{key: nlp[key] for key in SIDES})
