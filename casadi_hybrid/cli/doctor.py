@@ -6,7 +6,6 @@ import argparse
 import ctypes
 import importlib.metadata
 import importlib.util
-import json
 import os
 import platform
 import re
@@ -27,7 +26,7 @@ from casadi_hybrid.problem.building.compiler import find_compiler, nothing_found
 from casadi_hybrid.problem.problem import Problem
 from casadi_hybrid.solver.solver import Solver
 from casadi_hybrid.utils.linear_algebra.factorization import WITHOUT_FERAL, has_feral
-from casadi_hybrid.utils.output.text import aligned
+from casadi_hybrid.utils.output.text import aligned, show
 
 _PACKAGES = ("casadi", "numpy", "scipy", "feral-solver")
 # Instruction sets that affect sums of numbers, among some hundred others.
@@ -54,11 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     _versions(rows)
     _engine(rows, broken)
     _solver(rows, broken)
-    if arguments.json:
-        print(json.dumps({"found": rows, "broken": broken}))
-    else:
-        verdict = [f"broken: {sentence}" for sentence in broken] or ["everything works"]
-        print(*aligned([*rows.items()]), "", *verdict, sep="\n")
+    verdict = [f"broken: {sentence}" for sentence in broken] or ["everything works"]
+    text = "\n".join([*aligned([*rows.items()]), "", *verdict])
+    show(text, {"found": rows, "broken": broken} if arguments.json else None)
     return 1 if broken else 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from casadi_hybrid.solver.nlpsol.interface import nlpsol
 from casadi_hybrid.solver.nlpsol.solver import NlpSolver
 from casadi_hybrid.utils.errors import InputError
 from casadi_hybrid.utils.output.files import writable
+from casadi_hybrid.utils.output.text import show
 
 # Names that are tried in a file if none is given.
 FIRST = "problem", "mpc", "ocp", "nlp"
@@ -70,10 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         for path in created:  # leave nothing behind after an error
             if not any(path.iterdir()):
                 path.rmdir()
-    if not arguments.json:
-        print(written, flush=True)
-    elif arguments.no_compare:
-        print(json.dumps(written.to_dict()))
+    if arguments.no_compare or not arguments.json:
+        show(written, written.to_dict() if arguments.json else None)
     if arguments.no_compare:
         return 0
     try:
@@ -81,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 1
-    print(json.dumps({**written.to_dict(), **compared.to_dict()}) if arguments.json else compared)
+    show(compared, {**written.to_dict(), **compared.to_dict()} if arguments.json else None)
     solved, solves = compared.solved
     if solved and compared.difference <= CLOSE:
         return 0

@@ -9,6 +9,7 @@ from io import TextIOWrapper
 
 from casadi_hybrid.cli.parser import make_parser
 from casadi_hybrid.utils.errors import InputError, suggest
+from casadi_hybrid.utils.output.text import clock
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     arguments.rest = rest  # options of the scenario
     try:
-        return int(arguments.run(arguments))
+        # Work on several processes has a bar of its own.
+        with clock("" if hasattr(arguments, "workers") else command):
+            return int(arguments.run(arguments))
     except (InputError, OSError) as error:
         print(f"casadi-hybrid: error: {error}", file=sys.stderr)
         return 2

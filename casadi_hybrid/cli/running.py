@@ -13,7 +13,7 @@ from typing import Any
 
 from casadi_hybrid.utils.errors import InputError, suggest
 from casadi_hybrid.utils.output.files import writable
-from casadi_hybrid.utils.output.text import aligned
+from casadi_hybrid.utils.output.text import aligned, show
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not names:
         raise InputError(f"there are no scenarios in {folder}")
     if arguments.scenario is None:
-        print(arguments.show_help())
-        print("scenarios:", *aligned([*names.items()]), sep="\n  ")
+        show(arguments.show_help())
+        show("\n  ".join(["scenarios:", *aligned([*names.items()])]))
         return 0
     path = scenario_path(arguments.scenario, folder)
     if arguments.help:
@@ -60,7 +60,8 @@ def run_file(path: Path, output: Path, options: Sequence[str] = ()) -> int:
     # The matrices of scenarios are small: one BLAS thread is fastest, by far on a busy machine.
     environment = {"OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1", **os.environ}
     command = [sys.executable, "-u", str(path.resolve()), *options]
-    print(path.stem, _docstring(path).partition("\n")[0], sep=": ", end="\n\n", flush=True)
+    title = _docstring(path).partition("\n")[0]
+    show(f"{path.stem}: {title}\n")
     with (
         subprocess.Popen(
             command, cwd=output, env=environment, stdout=subprocess.PIPE, encoding="utf-8"
@@ -68,10 +69,10 @@ def run_file(path: Path, output: Path, options: Sequence[str] = ()) -> int:
         (output / "report.txt").open("w", encoding="utf-8") as report,
     ):
         for line in process.stdout or ():
-            print(line, end="", flush=True)
+            show(line.rstrip("\n"))
             report.write(line)
     files = " ".join(sorted(str(file) for file in output.iterdir()))
-    print(f"\n{'Failed' if process.returncode else 'Accepted'}. Written: {files}")
+    show(f"\n{'Failed' if process.returncode else 'Accepted'}. Written: {files}")
     return process.returncode
 
 

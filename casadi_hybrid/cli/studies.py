@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 from casadi_hybrid.utils.inputs import count
 from casadi_hybrid.utils.output.files import add_figures, writable
+from casadi_hybrid.utils.output.text import show
 from casadi_hybrid.utils.record.collect import Unfinished
 
 _STOPPED = 130
@@ -153,7 +153,7 @@ def claims(arguments: argparse.Namespace) -> int:
     from casadi_hybrid.paper.claims import check_all, table  # noqa: PLC0415 - only for this command
 
     checked = check_all(**_values(arguments, _CLAIMS))
-    print(json.dumps([claim.to_dict() for claim in checked]) if arguments.json else table(checked))
+    show(table(checked), [claim.to_dict() for claim in checked] if arguments.json else None)
     return 0 if all(claim.held for claim in checked) else 1
 
 
@@ -167,7 +167,7 @@ def _finish(
         result = run()
     except Unfinished as stop:
         if stop.done:
-            print(json.dumps(stop.found.to_dict()) if arguments.json else stop.found, flush=True)
+            show(stop.found, stop.found.to_dict() if arguments.json else None)
         print(
             f"\ncasadi-hybrid: interrupted after {stop.done} of {stop.total}, which are kept in "
             f"{arguments.output}; the same command goes on from there",
@@ -175,17 +175,16 @@ def _finish(
         )
         return _STOPPED
     if not arguments.json:
-        print(result, flush=True)
+        show(result)
     paths, failure = [], result.unwritten
     try:
         paths = write(result, arguments.output, arguments.figures)
     except OSError as error:
         failure = failure or str(error)
     files = [str(path) for path in paths]
-    if arguments.json:
-        print(json.dumps({**result.to_dict(), "files": files}))
-    elif files:
-        print("\nwritten: " + ", ".join(files))
+    if arguments.json or files:
+        data = {**result.to_dict(), "files": files} if arguments.json else None
+        show(f"\nwritten: {', '.join(files)}", data)
     if failure:
         print(f"casadi-hybrid: error: not everything was written: {failure}", file=sys.stderr)
         return 2

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from casadi_hybrid.cli.own import ANSWER, NAMES, TOGETHER, Own, read
 from casadi_hybrid.solver.result import Result
 from casadi_hybrid.solver.solver import Solver
-from casadi_hybrid.utils.output.text import aligned
+from casadi_hybrid.utils.output.text import show
 from casadi_hybrid.utils.status import PointStatus
 from casadi_hybrid.verify import verify
 
@@ -17,7 +16,10 @@ if TYPE_CHECKING:
     from casadi_hybrid.verify import Report
 
 ACCEPTED, REJECTED, UNSOLVED = 0, 1, 3
-_HEADS = ("", "ended", "objective", "feasib.", "station.", "iterations", "time (s)", "beside")
+# Name, objective, feasibility, stationarity, iterations, seconds, end: of fixed widths, so that the
+# own answer is printed before IPOPT runs.
+_ROW = "{:6}  {:13}  {:7}  {:8}  {:5}  {:8}  {}"
+_HEADS = _ROW.format("", "objective", "feasib.", "station.", "iter.", "time (s)", "ended")
 
 
 def add_arguments(commands: Any) -> None:
@@ -53,12 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
     solver = Solver(user.problem, arguments.method, tol=arguments.tol, max_iter=arguments.max_iter)
     numbers = dict(user.numbers)
     result = solver.solve(numbers.pop("x0", None), **numbers)
+    if not arguments.json:
+        ended = result.stop.name, result.f, result.residuals, result.iterations, result.elapsed
+        show(f"{_HEADS}\n{_row('hybrid', *ended)}")
     report = _judged(user, result, arguments)
     answer = None if user.answer is None else _judged(user, user.answer, arguments)
     if arguments.json:
         verdict = None if answer is None else answer.to_dict()
-        tables = {"result": _plain(result), "report": report.to_dict(), ANSWER: verdict}
-        print(json.dumps(tables))
+        show("", {"result": _plain(result), "report": report.to_dict(), ANSWER: verdict})
     else:
         _show(result, report, answer)
     if answer is not None and not answer.accepted:
@@ -92,29 +96,24 @@ def _judged(user: Own, answer: Any, arguments: argparse.Namespace) -> Report:
 
 
 def _show(result: Result, report: Report, answer: Report | None) -> None:
-    ended = result.stop.name, report.f, report, result.iterations, result.elapsed
-    rows = [_HEADS, _row("hybrid", *ended)]
     ipopt = report.reference
     if ipopt is not None:
-        measures: tuple[Any, Any, Any, Any] = (None, None, None, None)
-        if ipopt.conditions is not None:
-            measures = ipopt.f, ipopt.conditions.residuals, ipopt.iterations, ipopt.elapsed
-        rows.append(_row("IPOPT", ipopt.status, *measures, ipopt.relation.value))
+        at = ipopt.conditions
+        measures = at and (ipopt.f, at.residuals, ipopt.iterations, ipopt.elapsed)
+        show(_row("IPOPT", ipopt.status, *(measures or (None,) * 4)))
     if answer is not None:
-        rows.append(_row(ANSWER, "given", answer.f, answer, None, None))
-    print("\n".join(aligned(rows)))
-    print(f"\n{report}")
+        show(_row(ANSWER, "given", answer.f, answer, None, None))
+    show(f"\n{report}")
     if answer is not None:
-        print(f"\nthe {ANSWER} of the file:\n{answer}")
+        show(f"\nthe {ANSWER} of the file:\n{answer}")
     if result.point is not PointStatus.KKT_POINT:
-        print(f"\n{result.explain()}")
+        show(f"\n{result.explain()}")
 
 
-def _row(
-    name: str, ended: str, f: Any, residuals: Any, iterations: Any, seconds: Any, relation: str = ""
-) -> tuple[str, ...]:
-    measures = (getattr(residuals, key, None) for key in ("feasibility", "stationarity"))
-    values = (f, *(None if m is None else m.value for m in measures), iterations, seconds)
+def _row(name: str, ended: str, f: Any, residuals: Any, iterations: Any, seconds: Any) -> str:
+    measures = [getattr(residuals, key, None) for key in ("feasibility", "stationarity")]
+    # A report has measures, a result numbers.
+    values = (f, *(getattr(measure, "value", measure) for measure in measures), iterations, seconds)
     forms = (".8g", ".1e", ".1e", "d", ".2g")
     shown = ("" if v is None else f"{v:{form}}" for v, form in zip(values, forms, strict=True))
-    return name, ended, *shown, relation
+    return _ROW.format(name, *shown, ended)

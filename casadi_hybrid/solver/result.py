@@ -73,7 +73,8 @@ class Result(Answer):
         """Each meaningful residual: kind, value, tolerance, and the name of its largest entry."""
         kinds = ("feasibility", "stationarity", "complementarity")
         complementary = self.bounds.inequalities or self.residuals.complementarity > 0.0
-        for kind in kinds if complementary else kinds[:2]:
+        # Where the violation cannot be reduced, the multipliers grow without a meaning.
+        for kind in kinds[: 1 if self.infeasible else 3 if complementary else 2]:
             place = self.worst() if kind == "feasibility" else ""
             yield kind, getattr(self.residuals, kind), getattr(self.tolerances, kind), place
 

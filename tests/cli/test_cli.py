@@ -1,7 +1,10 @@
 """The command line: help, listing, one-line errors, exit codes, and start files."""
 
 import io
+import re
+import runpy
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,8 @@ from support.paths import ROOT
 from casadi_hybrid.cli import main
 from casadi_hybrid.cli.new import KINDS
 from casadi_hybrid.cli.parser import make_parser
+from casadi_hybrid.paper.experiment.tables import titled
+from casadi_hybrid.utils.output.text import clock, fitted
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,42 @@ def test_start_files_run(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"python {path}" in capsys.readouterr().out
     done = ended([sys.executable, "-W", "error", str(path)], cwd=path.parent)
     assert done.returncode == 0, done.stderr
-    assert {"nlp": "ACCEPTED", "ocp": "success: True", "mpc": "solved"}[kind] in done.stdout
+    assert {"nlp": "ACCEPTED", "ocp": "Solved", "mpc": "solved"}[kind] in done.stdout
+
+
+def test_first_loop_keeps_its_limits(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "loop", "--mpc"]) == 0
+    run = runpy.run_path("loop.py", run_name="__main__")["run"]
+    assert run.worst is None
+    assert run.success.all()
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_output_fits_the_terminal(columns, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    path = str(tmp_path / "start.py")
+    main(["new", path, "--nlp", "--force"])
+    capsys.readouterr()
+    assert main(["verify", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert 0.8 * columns < max(map(len, lines)) <= columns
+    rows = [["cond", *(f"method {k}" for k in range(20))]]
+    rows += [[f"{c}", *(f"{k} of {c}" for k in range(20))] for c in (100, 2000)]
+    parts = fitted("\n".join(titled("Runs", rows)))
+    assert max(map(len, parts.splitlines())) <= columns
+    cells = re.split(r"\s{2,}|\n", parts)
+    assert all(cells.count(cell) == 1 for row in rows for cell in row[1:])
+
+
+def test_clock_is_for_terminals(monkeypatch):
+    for is_terminal in (True, False):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with clock("waiting"):
+            time.sleep(1.3)
+        assert ("waiting" in stream.getvalue()) is is_terminal
 
 
 def test_copy_of_scenario_is_its_file(tmp_path: Path) -> None:

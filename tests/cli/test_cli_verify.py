@@ -11,7 +11,7 @@ import pytest
 from support.paths import DATA
 
 from casadi_hybrid import InputError
-from casadi_hybrid.cli import main
+from casadi_hybrid.cli import main, verifying
 from casadi_hybrid.cli.own import module_at, read
 from casadi_hybrid.cli.parser import EXAMPLES, GROUPS, make_parser
 
@@ -196,6 +196,15 @@ def test_answer_of_the_file_is_judged(written, capsys):
     assert code == 1
     assert data["report"]["accepted"]
     assert not data["answer"]["accepted"]
+
+
+def test_own_answer_is_printed_before_others(written, capsys, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verifying, "verify", interrupted)
+    assert main(["verify", written(NLP + "ubg = 1\n")]) == 130
+    assert "CONVERGED" in capsys.readouterr().out
 
 
 def test_rows_without_bounds_are_named(written, capsys):

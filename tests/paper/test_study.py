@@ -221,7 +221,8 @@ def command(folder, *more):
     return main([*arguments, "--output", str(folder), "--workers", "1", *more])
 
 
-def test_command_prints_results_and_writes_files(finished, tmp_path, capsys):
+def test_command_prints_results_and_writes_files(finished, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     done, folder, _ = finished
     copy_record(folder, tmp_path)
     assert command(tmp_path, "--json") == 0

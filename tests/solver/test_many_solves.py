@@ -268,14 +268,14 @@ def test_interrupted_study_prints_and_resumes(tmp_path, monkeypatch, capsys):
     started = before_third_unit(monkeypatch, lambda: signal.raise_signal(signal.SIGINT))
     assert main(study_command(4, tmp_path)) == 130
     printed = capsys.readouterr()
-    assert "(n=  1)" in printed.out
+    assert "(n=1)" in printed.out
     assert "interrupted after 2 of 4" in printed.err
     # A table that cannot be written is printed all the same.
     monkeypatch.setattr("casadi_hybrid.paper.study.write", full_disk)
     assert main(study_command(4, tmp_path)) == 2
     assert len(started) == 5
     printed = capsys.readouterr()
-    assert "(n=  1)" in printed.out
+    assert "(n=1)" in printed.out
     assert "No space left" in printed.err
 
 

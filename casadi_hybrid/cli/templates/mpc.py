@@ -1,11 +1,11 @@
-"""Predictive control in closed loop: a tank with a pump, a limit, a disturbance and noise.
+"""Predictive control in closed loop: a tank with a pump, limits, a disturbance and noise.
 
 Change the model, the costs and the limits; the rest may stay.
 """
 
 import casadi as ca
 
-from casadi_hybrid.control import MPC, Model, OptimalControl, Plant, simulate
+from casadi_hybrid.control import EKF, MPC, Model, OptimalControl, Plant, simulate
 
 # 1. The model the controller believes in: what moves, between which limits, in which units.
 tank = Model("tank")
@@ -26,25 +26,24 @@ ocp.minimize("effort", integral=0.05 * change**2)
 mpc = MPC(ocp, soften=1e3)
 
 if __name__ == "__main__":
-    # 4. The plant it meets: another outlet, noise, lost measurements, a splash after 30 s.
-    plant = Plant(tank, period=1.0, parameters={"outlet": 0.13})
+    # 4. The plant it meets: another outlet, a sensor of the level alone with noise and lost
+    #    measurements, a splash after 30 s. The filter estimates the state in every case.
+    plant = Plant(tank, period=1.0, parameters={"outlet": 0.13}, outputs=["level"])
+    process = {"level": 0.01, "pump": 0.0}  # standard deviations: the pump is known exactly
+    ekf = EKF(tank, 1.0, outputs=["level"], noise=0.005, prior=process, process=process)
     run = simulate(
         plant,
         mpc,
+        ekf,
         steps=80,
         x0={"level": 0.3, "pump": 0.3},
-        noise=[0.005, 0.0],
+        noise=0.005,
         dropout=0.05,
         push={30: [0.1, 0.0]},
         parameters=lambda time: {"target": 1.0 if time < 50 else 0.6},
     )
-    records = [step.record for step in run.steps if step is not None]
-    solved = sum(record.status == "solved" for record in records)
-    iterations = sum(record.iterations for record in records) / len(records)
-    print(f"{solved} of {len(records)} steps solved, {iterations:.1f} iterations a step")
-    print(f"level at 50 s: {run['level'][50]:.3f} m, at the end: {run['level'][-1]:.3f} m")
-    print(mpc.table().splitlines()[0])
-    print("\n".join(mpc.table().splitlines()[1:6]))
 
-    # 5. Look at it: fit to publish as run.plot().savefig("run.pdf").
-    run.plot().savefig("run.png", dpi=150)
+    # 5. Look at it: status of all steps, ranges, the largest violation of a limit; a figure, fit to
+    #    publish as run.plot(path="run.pdf").
+    print(run)
+    run.plot(path="run.png")

@@ -32,16 +32,12 @@ ocp.minimize("comfort", integral=0.01 * force**2)
 ocp.path("load ahead", position + rope * ca.sin(angle), upper=5.2)
 
 if __name__ == "__main__":
-    # 3. Solve it, and read it by name.
+    # 3. Solve it, read it by name, and draw it with its limits.
     solution = ocp.solve()
-    print(
-        f"success: {solution.success}, {solution.iterations} iterations, {solution.duration:.3f} s"
-    )
-    print(f"costs: {solution.costs}")
+    print(solution)  # with the cause of a failure, and limits exceeded between the grid points
     print(f"largest angle: {abs(solution['angle']).max():.3f} rad")
     print(f"multipliers of 'load ahead': {solution.multipliers['load ahead'].max():.3g} at most")
-    if not solution.success:
-        print(solution.explanation)
+    solution.plot(path="solution.png")
 
     # 4. Another rope, warm from the answer: nothing is built anew.
     again = ocp.solve(guess=solution, rope=4.0)

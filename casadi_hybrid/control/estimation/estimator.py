@@ -126,7 +126,7 @@ class Estimator:
             self._u0 = np.asarray(model.vector("control", u0, "u0"))
         # scheme: the step of the model, Runge and Kutta's by default.
         self.scheme = step_of(model, step, RungeKutta())
-        rows = model.places("parameter")
+        self._declared = rows = model.places("parameter")
         free_rows = [i for name in self.unknowns for i in range(rows[name].start, rows[name].stop)]
         move = linear_step(model, self.scheme, self.period)
         see = linear_sensors(model, self.sensors)
@@ -207,6 +207,7 @@ class Estimator:
         return np.concatenate([np.zeros(0), *(getattr(u, key) for u in self.unknowns.values())])
 
     def _now(self, time: float | None) -> float:
+        self.model.refuse_later(self._declared, "estimator")
         expected = self.records[-1].time + self.period if self.records else 0.0
         now = expected if time is None else moment(time)
         # The linearized step has one fixed length.

@@ -136,6 +136,7 @@ class MHE(Estimator):
             InputError: before the first step, and for a window without a term at arrival.
         """
         _ = self.record
+        self.model.refuse_later(self._declared, "estimator")
         if self._given is None:
             raise InputError("a window without a term at arrival has no covariance of its own")
         estimate = self._given

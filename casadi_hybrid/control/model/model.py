@@ -291,6 +291,15 @@ class Model:
         sides = [side.full().ravel() for side in function.call([p])]
         return dict(zip(moving, zip(sides[::2], sides[1::2], strict=True), strict=True))
 
+    def refuse_later(self, names: Collection[str], made: str) -> None:
+        """Raise InputError for a parameter that is not among those of a thing made before."""
+        later = [name for name in self.signals["parameter"] if name not in names]
+        if later:
+            raise InputError(
+                f"{self.name} has {', '.join(map(repr, later))} only since the {made} was made "
+                f"from it; declare parameters and references before, or make the {made} anew"
+            )
+
     def numbers(self, values: Mapping[str, Any], time: float) -> Array:
         """Return the parameters in one column; functions of time are evaluated at a time."""
         parts = [np.zeros(0)]

@@ -176,6 +176,7 @@ class Plant:
         return np.array(function(*self._arguments(x, u, time), time)).ravel()
 
     def _arguments(self, x: Any, u: Any, time: float) -> tuple[Array, Array, Array, Array]:
+        self.model.refuse_later(self.parameters, "plant")
         x = self.model.vector("state", x, "x")
         u = self.model.vector("control", u, "u")
         p = self.model.numbers(self.parameters, time)

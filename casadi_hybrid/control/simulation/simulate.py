@@ -23,9 +23,7 @@ from casadi_hybrid.control.simulation.record import (
 from casadi_hybrid.control.simulation.run import Run
 from casadi_hybrid.utils.errors import InputError, warn
 from casadi_hybrid.utils.inputs import count, is_callable, share
-from casadi_hybrid.utils.late import LateModule
-
-bar = LateModule("tqdm")
+from casadi_hybrid.utils.output.text import progress as bar
 
 
 def simulate(

@@ -71,23 +71,24 @@ class Claim:
         return {**asdict(self), "deviations": numbers, "held": self.held}
 
     def __str__(self) -> str:
-        verdict = "holds" if self.held else "FAILS"
-        sign = "> " if self.counterexample else "<="
-        measured = "  ".join(f"{name} {value:.1e}" for name, value in self.deviations)
-        line = f"{verdict}  {self.name:<38} {self.case:<32} {sign} {self.bound:<6.2g} {measured}"
+        verdict, sign = "holds" if self.held else "FAILS", ">" if self.counterexample else "≤"
+        line = f"{verdict}  {self.case:<32}  {self.worst:.1e} {sign} {self.bound:.2g}"
         return f"{line}  ({self.detail})" if self.detail else line
 
 
 def table(claims: Iterable[Claim]) -> str:
-    """Return the claims, then the counter-examples, one aligned line each, and the count."""
+    """Return the claims, then the counter-examples, by name a line for each case; the count."""
     claims, lines = tuple(claims), list[str]()
     titles = {
         False: "Claims: no deviation may exceed the bound",
         True: "Counter-examples, one hypothesis dropped: every deviation must exceed the bound",
     }
     for counterexample, title in titles.items():
-        chosen = [str(claim) for claim in claims if claim.counterexample is counterexample]
-        lines += [title, *chosen, ""] if chosen else []
+        cases: dict[str, str] = {}
+        for claim in claims:
+            if claim.counterexample is counterexample:
+                cases[claim.name] = f"{cases.get(claim.name, claim.name)}\n  {claim}"
+        lines += [title, "", *cases.values(), ""] if cases else []
     return "\n".join([*lines, f"{sum(claim.held for claim in claims)} of {len(claims)} hold"])
 
 

@@ -23,26 +23,26 @@ from casadi_hybrid.utils.record.record import Row
 
 NOTES = """\
 What else to know
-- θ makes S1 and S3 equal, and with these constants they bind before the margin does where the
-  local condition exceeds 2.66 (weighted) and 3.28 (unit): there the two variants are one method.
-- With equal steps every split has the same iterates. The hybrid gains only by the larger step that
-  S1–S3 allow. If they cap η_x, η_d is not unique; the largest is taken.
-- S1 is dropped for C_aug = 0, as the paper drops S3 for C_opt = 0. With S1 as printed the pure
-  optimistic method does not have the five successes of table 1 at 1, 2 and 3.
-- Algorithm 1 as printed evaluates H at μ_t, which depends on the split. These tables follow it;
-  the solver's default evaluates H at the split-invariant multiplier.
-- Under partial cancellation a larger α keeps the target curvature δ. A smaller γ does not make M
-  smaller if H has negative curvature in the weakest direction of B.
-- The sources of the last baseline, Hestenes and Powell, step the multipliers by the penalty c; it
-  is tied to η = 0.05 in the fitted table. With c = 20 it crosses about as often as PDHG.
+- θ makes S1 and S3 equal, and with these constants they bind before the margin does where the \
+local condition exceeds 2.66 (weighted) and 3.28 (unit): there the two variants are one method.
+- With equal steps every split has the same iterates. The hybrid gains only by the larger step \
+that S1–S3 allow. If they cap η_x, η_d is not unique; the largest is taken.
+- S1 is dropped for C_aug = 0, as the paper drops S3 for C_opt = 0. With S1 as printed the pure \
+optimistic method does not have the five successes of table 1 at 1, 2 and 3.
+- Algorithm 1 as printed evaluates H at μ_t, which depends on the split. These tables follow it; \
+the solver's default evaluates H at the split-invariant multiplier.
+- Under partial cancellation a larger α keeps the target curvature δ. A smaller γ does not make M \
+smaller if H has negative curvature in the weakest direction of B.
+- The sources of the last baseline, Hestenes and Powell, step the multipliers by the penalty c; it \
+is tied to η = 0.05 in the fitted table. With c = 20 it crosses about as often as PDHG.
 - OGDA crosses at none of eight η from 0.01 to 1, extragradient in 3 of 240 runs.
-- With m = 5 > n = 3 the feasible set is the one point x*: the answer does not depend on f, μ* is
-  not unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
+- With m = 5 > n = 3 the feasible set is the one point x*: the answer does not depend on f, μ* is \
+not unique, and Gauss–Newton on h alone would do. Other shapes: --shape N M."""
 SEEDS_NOTE = """\
-The first five instances are fitted seeds, not the paper's five: the constants listed below were
-fitted on them to the printed tables, so agreement there is partly by construction.
-The population leaves them out. Instance s of level κ is drawn with the number 1000κ + s: from 1,000
-instances on, the draws of one level repeat those of the next."""
+The first five instances are fitted seeds, not the paper's five: the constants listed below were \
+fitted on them to the printed tables, so agreement there is partly by construction. The population \
+leaves them out. Instance s of level κ is drawn with the number 1000κ + s: from 1,000 instances \
+on, the draws of one level repeat those of the next."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +141,11 @@ def findings(runs: Sequence[Run], *, is_paper: bool) -> str:
     ]
     for condition, cell in row.items():
         text = (
-            f"{cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} "
-            f"are still below at step 200, {cell.never_left:>2} never left"
+            f"{cell.successes:>2} of {cell.runs} cross; {cell.below_at_200:>2} below at step 200, "
+            f"{cell.never_left:>2} never left"
         )
         if cell.followed:
-            text += f"; {cell.below_at_1500:>2} are below after {LONG:,} steps"
+            text += f"; {cell.below_at_1500:>2} below at step {LONG:,}"
         lines.append(f"  {condition:>2g}: {f'{FAILS}, {cell.failure}' if cell.failure else text}")
     return "\n".join([*lines, SEEDS_NOTE] if is_paper else lines)
 

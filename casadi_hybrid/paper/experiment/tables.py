@@ -174,7 +174,7 @@ _TABLES = (
     ),
     _Table(
         "Runs of {n} that cross, not printed: unit margins; linearized AL with the multiplier step "
-        "of Hestenes\nand Powell, the penalty c = 10 and 20 itself; partial cancellation",
+        "of Hestenes and Powell, the penalty c = 10 and 20 itself; partial cancellation",
         _BESIDE,
         lambda cell: f"{cell.successes}",
     ),

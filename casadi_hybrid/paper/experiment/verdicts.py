@@ -148,7 +148,7 @@ STATEMENTS = (
         MILD,
         lambda at, _: hit_over(at("closed-w"), at("grid-w")),
         "Nearly by construction: the weighted margin does not depend on α, so the strengths of the "
-        "grid tie;\n    the first is taken, always 4·α_t, a fitted number. At 8 print has 112/60.",
+        "grid tie; the first is taken, always 4·α_t, a fitted number. At 8 print has 112/60.",
     ),
     Statement(
         "At level 1 PDHG is the fastest.",

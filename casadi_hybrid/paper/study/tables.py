@@ -83,7 +83,7 @@ def text_table(summary: Summary) -> str:
         count = span(rate.runs for rates in levels.values() for rate in rates.values())
         rows = [["cond", *rules]]
         rows += [[f"{c:g}", *(_text(rates[r]) for r in rules)] for c, rates in levels.items()]
-        lines += titled(f"{title}: {count} runs a cell", rows)[:-1]
+        lines += titled(f"{title}: {count} runs a cell", rows)
         for rule in rules:
             ends: Counter[str] = Counter()
             for rates in levels.values():
@@ -91,7 +91,7 @@ def text_table(summary: Summary) -> str:
             if ends:
                 counts = ", ".join(f"{end} {number}" for end, number in ends.most_common())
                 lines.append(f"  failures of {rule}: {counts}")
-        lines.append("")
+        lines += [""] if lines[-1] else []
     return "\n".join(lines)
 
 
@@ -103,7 +103,7 @@ def span(counts: Iterable[int]) -> str:
 
 def _text(rate: Rate) -> str:
     median = "–" if rate.median_iterations is None else f"{rate.median_iterations:g}"
-    return f"{rate.percent:.3g}% {median:>5} (n={rate.successes:>3})"
+    return f"{rate.percent:.3g}% {median} (n={rate.successes})"
 
 
 def as_cells(summary: Summary) -> list[dict[str, Any]]:

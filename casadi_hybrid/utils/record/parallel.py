@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from casadi_hybrid.utils.errors import InputError, warn
+from casadi_hybrid.utils.output.text import progress
 from casadi_hybrid.utils.record.software import software
 from casadi_hybrid.utils.threads import on_interrupt
 
@@ -60,8 +61,6 @@ def in_parallel(
             cannot be pickled.
         RuntimeError: for an item that ends its process, without ``lost``.
     """
-    from tqdm import tqdm  # noqa: PLC0415, for parallel work alone
-
     if not items:
         return
     workers = min(workers or available_cores(), len(items))
@@ -73,7 +72,7 @@ def in_parallel(
     else:
         backend = _processes(workers) if cluster is None else _cluster(cluster, workers)
         stream = _parallel(backend, work, items, lost)
-    bar = tqdm(total=len(items), desc=label, disable=None if label else True)
+    bar = progress.tqdm(total=len(items), desc=label, disable=None if label else True)
     with bar, closing(stream):
         for number, value in stream:
             yield items[number], value

@@ -8,6 +8,8 @@ import pytest
 from support.cases.ocps import EVERY_METHOD, double_integrator, stated
 
 from casadi_hybrid.control import (
+    EKF,
+    MHE,
     Collocation,
     Free,
     Integrator,
@@ -248,3 +250,17 @@ def test_guess_of_one_number_per_entry_is_constant(points):
     np.testing.assert_array_equal(start["u"], [[1.0] * (points - 1), [2.0] * (points - 1)])
     np.testing.assert_array_equal(start["p"], [[3.0] * points, [4.0] * points])
     np.testing.assert_array_equal(start["s"], [times])
+
+
+@pytest.mark.parametrize("kind", ["parameter", "reference"])
+@pytest.mark.parametrize("made", [Plant, MHE, EKF])
+def test_later_parameters_are_refused_by_name(made, kind):
+    model = Model("tank")
+    level, inflow = model.state("level"), model.control("inflow")
+    model.rates(level=inflow - level)
+    options = {} if made is Plant else {"noise": 1.0, "prior": 1.0}
+    part = made(model, 1.0, **options)
+    part.step([1.0], [0.0])
+    getattr(model, kind)("late", 1.0)
+    with pytest.raises(InputError, match="'late'"):
+        part.step([1.0], [0.0])

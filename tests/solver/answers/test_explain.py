@@ -48,6 +48,7 @@ def test_worst_violations_are_named_and_certified() -> None:
         assert f"{value:.6g}" in str(violation)
         assert str(violation) in result.explain()
     assert "third" not in result.explain()
+    assert not {"stationarity", "complementarity"} & set(result.explain().split())
     J = ca.Function("J", [X], [ca.jacobian(g, X)])
     at_x, at_start = (J(x).full() for x in (result.x, result.start.x))
     length = np.maximum(np.linalg.norm(at_x, axis=1), np.linalg.norm(at_start, axis=1))
