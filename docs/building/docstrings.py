@@ -16,6 +16,10 @@ MATH = re.compile(r"^([ ]*)\.\. math::[ ]*(.*)\n((?:[ ]*\n|\1[ ]{2,}\S.*\n?)*)",
 TABLE = re.compile(
     r"^([ ]*)(=+(?: +=+)+)\n(.*?\n\1=[= ]*\n.*?)^\1=[= ]+$", re.MULTILINE | re.DOTALL
 )
+OPTIONS = re.compile(
+    r"^([ ]+)\w+  \S+  \S.*\n(?:\1[ ]{4,}\S.*\n|\1\w+  \S+  \S.*\n)+", re.MULTILINE
+)
+NAMES = re.compile(r"^[ ]+\w+(?:, \w+)+(?=: )", re.MULTILINE)
 NORM = re.compile(r"(?<=[‖|])_(?=[∞₂F])")
 STAR = re.compile(r"(?<![\w*])([a-zπμ])\*(?![\w*])")
 EXAMPLE = re.compile(r"^([ ]*)Example:$", re.MULTILINE)
@@ -34,7 +38,8 @@ def formula(found: re.Match[str]) -> str:
     text = " ".join(f"{found[2]} {found[3]}".split())
     if "&" in text:
         text = rf"\begin{{align*}}{text}\end{{align*}}"
-    return f"\n{found[1]}<div class='formula'>{convert(text, display='block')}</div>\n\n"
+    shown = convert(text, display="block")
+    return f"\n{found[1]}<div class='formula' tabindex='0'>{shown}</div>\n\n"
 
 
 def table(found: re.Match[str]) -> str:
@@ -57,9 +62,25 @@ def table(found: re.Match[str]) -> str:
     return "\n" + "\n".join(f"{indent}|{row}|" for row in cells) + "\n"
 
 
+def options(found: re.Match[str]) -> str:
+    """Lines of name, default and effect, two spaces between them, as a table of Markdown."""
+    indent = found[1]
+    rows = [["option", "default", "effect"], ["---"] * 3]
+    for line in found[0].splitlines():
+        if line.startswith(f"{indent} "):
+            rows[-1][-1] += f" {line.strip()}"
+        else:
+            name, default, effect = line.strip().split("  ", 2)
+            rows.append([f"`{name}`", f"`{default}`", effect])
+    cells = ("|".join(cell.replace("|", "\\|") for cell in row) for row in rows)
+    return "".join(f"{indent}|{row}|\n" for row in cells)
+
+
 def as_markdown(text: str) -> str:
     """One docstring."""
-    text = TABLE.sub(table, text)
+    text = OPTIONS.sub(options, TABLE.sub(table, text))
+    # Several attributes of one line stay one name: after a space griffe reads a type.
+    text = NAMES.sub(lambda names: names[0].replace(", ", ",\N{NO-BREAK SPACE}"), text)
     text = MATH.sub(formula, text + "\n").rstrip("\n")
     text = ROLE.sub(name_of, text)
     text = NORM.sub(r"\\_", text)

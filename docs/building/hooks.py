@@ -81,9 +81,8 @@ def formulas(text: str) -> str:
 
     def set_in(found: re.Match[str]) -> str:
         if found[1]:
-            return (
-                f'<div class="formula">{convert(" ".join(found[1].split()), display="block")}</div>'
-            )
+            text = convert(" ".join(found[1].split()), display="block")
+            return f'<div class="formula" tabindex="0">{text}</div>'
         # A line that began with <math> would be a paragraph of its own.
         return f"<span>{convert(found[2], display='inline')}</span>"
 
@@ -129,14 +128,22 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Keep options whole where lines break; let long names in tables break at their joints."""
+    """Keep options whole where lines break; let long names in tables break at their joints.
+
+    Tables can be reached by keys, since a narrow window scrolls them.
+    """
 
     def breaking(cell: re.Match[str]) -> str:
         return LONG.sub(lambda name: JOINTS[len(name[0]) > 30].sub(r"\g<0><wbr>", name[0]), cell[0])
 
     html = OPTION.sub(r'<span class="option">\1</span>', html)
     html = OPTION_IN_TEXT.sub('<code class="option">', html)
-    return CELL.sub(breaking, html)
+    return CELL.sub(breaking, html).replace("<table>", '<table tabindex="0">')
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the dialog of the search, which the theme leaves without a name."""
+    return output.replace('"md-search" data', '"md-search" aria-label="Search" data')
 
 
 def on_startup(**_: Any) -> None:
