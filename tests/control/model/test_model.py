@@ -16,6 +16,7 @@ from casadi_hybrid.control import (
     Model,
     MultipleShooting,
     OptimalControl,
+    Plant,
     RungeKutta,
     steady,
 )
