@@ -16,10 +16,10 @@ from problems.cops import COPS
 from problems.grids import published_costs, read_grid
 from problems.hopeless import TRAPS, Trap
 from problems.large import LARGE, LARGE_SIZES
-from problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System, read_nl
 from problems.relatives import RELATIVES
 from problems.squares import SQUARES
 from support.problems import golden
+from support.problems.published import HS, MORE, MORE_SYSTEMS, NLP, SYSTEMS, System, read_nl
 
 from casadi_hybrid.utils.errors import InputError
 from peers.judge import GOOD

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.problems.published import build_problem, collection
+
 from problems.hopeless_base import GOOD, Trap
 from problems.hopeless_control import control_traps
 from problems.hopeless_large import large_traps
-from problems.published import build_problem, collection
 
 
 def small_trap(truth: str, good: tuple[str, ...] = (), f_star: Any = None, **known: Any) -> Trap:

@@ -14,8 +14,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-
-from problems.published import build_problem, collection
+from support.problems.published import build_problem, collection
 
 MGH = "Moré, Garbow & Hillstrom 1981, problem {}"
 CHANDRASEKHAR = "Chandrasekhar, Radiative Transfer, 1960; Kelley, SIAM, 1995, section 5.6"
