@@ -134,7 +134,7 @@ class Derivatives:
 
         def derive(name: str, function: ca.Function | None, generate: Callable[[], Any]) -> Any:
             if function is not None:
-                return _called(function, x, p)[1]
+                return called(function, x, p)[1]
             try:
                 return generate()
             except RuntimeError as error:
@@ -185,7 +185,7 @@ class Derivatives:
             InputError: if a requested exact or Gauss–Newton Hessian does not exist.
         """
         if self.hess_lag is not None:
-            H = _called(self.hess_lag, x, p, 1.0, lam)[0]
+            H = called(self.hess_lag, x, p, 1.0, lam)[0]
             # The upper triangle alone is allowed, as nlp_hess_l of CasADi has it.
             return (H if H.sparsity().is_symmetric() else ca.triu2symm(H)), GIVEN, ""
         if self.hessian == LIMITED_MEMORY:
@@ -194,7 +194,7 @@ class Derivatives:
             # Imported here: seldom needed.
             from casadi_hybrid.problem.hessian.gauss_newton import gauss_newton  # noqa: PLC0415
 
-            F = None if self.residuals is None else _called(self.residuals, x, p)[0]
+            F = None if self.residuals is None else called(self.residuals, x, p)[0]
             return gauss_newton(f, x, p, F), GAUSS_NEWTON, ""
         if differenced and self.hessian is None:
             return None, LIMITED_MEMORY, _DIFFERENCED
@@ -225,7 +225,7 @@ def uses_differences(function: ca.Function, *, itself: bool = False) -> bool:
     return not kinds.isdisjoint(_DIFFERENCES)
 
 
-def _called(function: ca.Function, *values: Any) -> list[Any]:
+def called(function: ca.Function, *values: Any) -> list[Any]:
     """Call a user's Function with columns, in the shapes of its inputs; unused ones are empty."""
     # CasADi takes no column of zeros for an input that is declared empty.
     sizes = map(function.size_in, range(function.n_in()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from casadi_hybrid.problem.graph.derivatives import EXACT, Derivatives, uses_differences
+from casadi_hybrid.problem.graph.derivatives import EXACT, Derivatives, called, uses_differences
 from casadi_hybrid.problem.graph.functions import Functions, first_of, functions_of
 from casadi_hybrid.utils.errors import InputError
 
@@ -27,9 +27,12 @@ def external_functions(
     """Make the functions of (x, p) → (f, g), with derivatives of the user, the oracle or CasADi."""
     # Code of solver.generate_dependencies has all three; of a Callback CasADi takes differences.
     (x, lam, p), inputs, multipliers = _symbols(oracle)
-    given = derivatives.grad_f, derivatives.jac_g
-    f, gradient = (given[0] or derived(oracle, "nlp_grad_f"))(*inputs)[:2]
-    g, jacobian = (given[1] or derived(oracle, "nlp_jac_g"))(*inputs)[:2]
+    given = {"nlp_grad_f": derivatives.grad_f, "nlp_jac_g": derivatives.jac_g}
+    (f, gradient), (g, jacobian) = (
+        # The user's take columns, the oracle's its own shapes.
+        derived(oracle, name)(*inputs) if function is None else called(function, x, p)[:2]
+        for name, function in given.items()
+    )
     f, gradient, g = ca.densify(f), ca.densify(ca.vec(gradient)), ca.densify(ca.vec(g))
     first = first_of(x, p, f, gradient, g, jacobian)
     differenced, kind = uses_differences(first), derivatives.hessian
